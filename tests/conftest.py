@@ -14,5 +14,5 @@ def pytest_configure() -> None:
     jax.config.update("jax_num_cpu_devices", CPU_DEVICES)
     cache = Path(tempfile.gettempdir()) / f"spade_jax_test_cache_{os.getuid()}"
     jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_compilation_cache_min_compile_time_secs", 0.3)
-    jax.config.update("jax_persistent_compilation_cache_min_entry_size_bytes", -1)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
