@@ -1,0 +1,26 @@
+from spade_jax.models.cache import Cache, init_cache
+from spade_jax.models.config import PRESETS, ModelConfig, ModelError, from_config, preset
+from spade_jax.models.transformer import (
+    Params,
+    hidden_cached,
+    hidden_packed,
+    init,
+    logits,
+    num_params,
+)
+
+__all__ = [
+    "PRESETS",
+    "Cache",
+    "ModelConfig",
+    "ModelError",
+    "Params",
+    "from_config",
+    "hidden_cached",
+    "hidden_packed",
+    "init",
+    "init_cache",
+    "logits",
+    "num_params",
+    "preset",
+]

@@ -1,0 +1,112 @@
+"""Shapes of the decoder-only transformer, and the presets that people train."""
+
+import dataclasses
+from collections.abc import Mapping
+
+
+class ModelError(ValueError):
+    """A model setting is impossible; the message names it and what was expected."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """One decoder-only transformer: RMSNorm, RoPE, grouped-query attention, SwiGLU.
+
+    Attributes:
+        vocab_size: rows of the embedding.
+        d_model: width of the residual stream.
+        num_layers: blocks, run by one scan.
+        num_heads: query heads; a multiple of `num_kv_heads`.
+        num_kv_heads: key and value heads.
+        head_dim: width of one head; need not be d_model / num_heads.
+        d_ff: hidden width of the dense SwiGLU (unused when `num_experts` > 0).
+        rope_theta: base of the rotary frequencies. Differs by release: take it from the checkpoint.
+        norm_eps: epsilon of every RMSNorm.
+        qk_norm: RMSNorm per head on queries and keys, before the rotation (Qwen3).
+        tied: the output head is the embedding, transposed.
+        num_experts: 0 for a dense block, else the number of routed experts.
+        experts_per_token: experts that each token visits.
+        d_expert: hidden width of one expert.
+        norm_topk: renormalise the chosen experts' router weights to sum to 1.
+        moe_impl: "dense" computes every expert (reference), "ragged" groups tokens by expert.
+        dtype: compute dtype; parameters are fp32.
+        remat: recompute blocks in the backward pass.
+    """
+
+    vocab_size: int
+    d_model: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    d_ff: int
+    rope_theta: float = 10_000.0
+    norm_eps: float = 1e-6
+    qk_norm: bool = False
+    tied: bool = True
+    num_experts: int = 0
+    experts_per_token: int = 0
+    d_expert: int = 0
+    norm_topk: bool = True
+    moe_impl: str = "ragged"
+    dtype: str = "float32"
+    remat: bool = True
+
+    def __post_init__(self):
+        if self.num_heads % self.num_kv_heads:
+            raise ModelError(
+                f"num_heads={self.num_heads} must be a multiple of num_kv_heads={self.num_kv_heads}"
+            )
+        if self.head_dim % 2:
+            raise ModelError(f"head_dim={self.head_dim} must be even: rotary pairs two halves")
+        if self.num_experts and not 1 <= self.experts_per_token <= self.num_experts:
+            raise ModelError(
+                f"experts_per_token={self.experts_per_token} must lie in 1..{self.num_experts}"
+            )
+        if self.moe_impl not in ("dense", "ragged"):
+            raise ModelError(f"moe_impl={self.moe_impl!r} must be 'dense' or 'ragged'")
+
+
+PRESETS: dict[str, ModelConfig] = {
+    # About 0.6 M parameters at a vocabulary of 1,024: the laptop model of configs/tiny.py.
+    "tiny": ModelConfig(
+        vocab_size=1024, d_model=128, num_layers=3, num_heads=4, num_kv_heads=4, head_dim=32,
+        d_ff=256, remat=False,
+    ),
+    "smollm2_135m": ModelConfig(
+        vocab_size=49_152, d_model=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64,
+        d_ff=1536, rope_theta=100_000.0, norm_eps=1e-5,
+    ),
+    "qwen3_4b": ModelConfig(
+        vocab_size=151_936, d_model=2560, num_layers=36, num_heads=32, num_kv_heads=8, head_dim=128,
+        d_ff=9728, rope_theta=5_000_000.0, qk_norm=True, dtype="bfloat16",
+    ),
+    "qwen3_8b": ModelConfig(
+        vocab_size=151_936, d_model=4096, num_layers=36, num_heads=32, num_kv_heads=8, head_dim=128,
+        d_ff=12_288, rope_theta=1_000_000.0, qk_norm=True, tied=False, dtype="bfloat16",
+    ),
+    "qwen3_30b_a3b": ModelConfig(
+        vocab_size=151_936, d_model=2048, num_layers=48, num_heads=32, num_kv_heads=4, head_dim=128,
+        d_ff=6144, rope_theta=10_000_000.0, qk_norm=True, tied=False, num_experts=128,
+        experts_per_token=8, d_expert=768, dtype="bfloat16",
+    ),
+}  # fmt: skip
+
+
+def preset(name: str, **overrides) -> ModelConfig:
+    """A named preset with some fields replaced.
+
+    Raises:
+        ModelError: unknown preset or field, or an impossible value.
+    """
+    if name not in PRESETS:
+        raise ModelError(f"model preset {name!r} is unknown; known: {', '.join(sorted(PRESETS))}")
+    known = {field.name for field in dataclasses.fields(ModelConfig)}
+    if unknown := set(overrides) - known:
+        raise ModelError(f"model fields {sorted(unknown)} are unknown; known: {sorted(known)}")
+    return dataclasses.replace(PRESETS[name], **overrides)
+
+
+def from_config(section: Mapping, vocab_size: int) -> ModelConfig:
+    """The model that `config.model` describes: `preset` plus `overrides`, with this vocabulary."""
+    return preset(section["preset"], **{**dict(section["overrides"]), "vocab_size": vocab_size})

@@ -1,0 +1,175 @@
+"""One decoder-only transformer for Llama- and Qwen3-shaped models, dense or mixture of experts.
+
+The same module trains (packed rows, no cache) and samples (cache rows). Nothing outside this folder
+sees an `nn.Module`: the functions at the end take and return plain arrays and dicts.
+"""
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from spade_jax.models import attention, cache as kv
+from spade_jax.models.config import ModelConfig
+from spade_jax.models.moe import Experts
+
+Params = dict
+
+
+class Norm(nn.Module):
+    """RMSNorm over the last axis, in fp32."""
+
+    eps: float
+    axis: str | None = "embed"
+
+    @nn.compact
+    def __call__(self, x):
+        scale = self.param(
+            "scale", nn.with_logical_partitioning(nn.initializers.ones, (self.axis,)), x.shape[-1:]
+        )
+        y = x.astype(jnp.float32)
+        y = y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + self.eps)
+        return (y * scale).astype(x.dtype)
+
+
+class Projection(nn.Module):
+    """A bias-free linear map that contracts the last `contract` axes of its input."""
+
+    shape: tuple[int, ...]
+    axes: tuple[str | None, ...]
+    contract: int = 1
+
+    @nn.compact
+    def __call__(self, x):
+        fan_in = tuple(range(self.contract))
+        fan_out = tuple(range(self.contract, len(self.shape)))
+        init = nn.initializers.lecun_normal(in_axis=fan_in, out_axis=fan_out)
+        kernel = self.param("kernel", nn.with_logical_partitioning(init, self.axes), self.shape)
+        dims = tuple(range(x.ndim - self.contract, x.ndim))
+        return jax.lax.dot_general(x, kernel.astype(x.dtype), ((dims, fan_in), ((), ())))
+
+
+class Attention(nn.Module):
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, x, cache, layer, positions, mask, slots):
+        c = self.config
+        kv_shape, kv_axes = (c.d_model, c.num_kv_heads, c.head_dim), ("embed", "kv_heads", None)
+        q = Projection((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", None), name="q")(x)
+        k = Projection(kv_shape, kv_axes, name="k")(x)
+        v = Projection(kv_shape, kv_axes, name="v")(x)
+        if c.qk_norm:
+            q, k = (
+                Norm(c.norm_eps, None, name="q_norm")(q),
+                Norm(c.norm_eps, None, name="k_norm")(k),
+            )
+        q = attention.rotate(q, positions, c.rope_theta)
+        k = attention.rotate(k, positions, c.rope_theta)
+        if cache is None:
+            keys, values = k.swapaxes(1, 2), v.swapaxes(1, 2)
+        else:
+            rows = jnp.arange(x.shape[0]) if slots is None else slots
+            cache = kv.write(cache, layer, rows, positions, k, v)
+            keys, values = kv.read(cache, layer, slots)
+        out = attention.attend(q, keys, values, mask)
+        out_shape, out_axes = (c.num_heads, c.head_dim, c.d_model), ("heads", None, "embed")
+        return Projection(out_shape, out_axes, contract=2, name="out")(out), cache
+
+
+class FeedForward(nn.Module):
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, x):
+        c = self.config
+        gate = Projection((c.d_model, c.d_ff), ("embed", "mlp"), name="gate")(x)
+        up = Projection((c.d_model, c.d_ff), ("embed", "mlp"), name="up")(x)
+        return Projection((c.d_ff, c.d_model), ("mlp", "embed"), name="down")(nn.silu(gate) * up)
+
+
+class Block(nn.Module):
+    config: ModelConfig
+
+    @nn.compact
+    def __call__(self, carry, layer, positions, mask, slots):
+        c, (x, cache) = self.config, carry
+        mixed, cache = Attention(c, name="attention")(
+            Norm(c.norm_eps, name="attention_norm")(x), cache, layer, positions, mask, slots
+        )
+        x = x + mixed
+        feed_forward = (Experts if c.num_experts else FeedForward)(c, name="mlp")
+        return (x + feed_forward(Norm(c.norm_eps, name="mlp_norm")(x)), cache), None
+
+
+class Transformer(nn.Module):
+    config: ModelConfig
+
+    def setup(self):
+        c = self.config
+        self.embedding = self.param(
+            "embedding",
+            nn.with_logical_partitioning(nn.initializers.normal(0.02), ("vocab", "embed")),
+            (c.vocab_size, c.d_model),
+        )
+        if not c.tied:
+            self.head = self.param(
+                "head",
+                nn.with_logical_partitioning(nn.initializers.lecun_normal(), ("embed", "vocab")),
+                (c.d_model, c.vocab_size),
+            )
+        block = nn.remat(Block, prevent_cse=False) if c.remat else Block
+        self.blocks = nn.scan(
+            block,
+            variable_axes={"params": 0},
+            split_rngs={"params": True},
+            in_axes=(0, nn.broadcast, nn.broadcast, nn.broadcast),
+            length=c.num_layers,
+            metadata_params={nn.PARTITION_NAME: "layers"},
+        )(c)
+        self.final_norm = Norm(c.norm_eps)
+
+    def __call__(self, tokens, positions, mask, cache=None, slots=None):
+        x = self.embedding[tokens].astype(self.config.dtype)
+        layers = jnp.arange(self.config.num_layers)
+        (x, cache), _ = self.blocks((x, cache), layers, positions, mask, slots)
+        return self.final_norm(x), cache
+
+    def logits(self, hidden):
+        head = self.embedding.T if self.config.tied else self.head
+        return jnp.dot(hidden, head.astype(hidden.dtype), preferred_element_type=jnp.float32)
+
+
+def init(config: ModelConfig, key: jax.Array) -> Params:
+    """Fresh fp32 parameters whose leaves carry logical axis names (`nn.LogicallyPartitioned`)."""
+    tokens = jnp.zeros((1, 1), jnp.int32)
+    mask = jnp.ones((1, 1, 1), bool)
+    return Transformer(config).init(key, tokens, tokens, mask)["params"]
+
+
+def hidden_packed(config: ModelConfig, params: Params, tokens, positions, segment_ids) -> jax.Array:
+    """Final hidden states `[B, T, D]` of packed rows; all arguments `[B, T]` int32."""
+    mask = attention.packed_mask(segment_ids)
+    return Transformer(config).apply({"params": params}, tokens, positions, mask)[0]
+
+
+def hidden_cached(
+    config: ModelConfig, params: Params, tokens, positions, cache: kv.Cache, slots=None
+) -> tuple[jax.Array, kv.Cache]:
+    """Final hidden states `[B, T, D]` of new tokens that extend cache rows.
+
+    Args:
+        tokens, positions: `[B, T]` int32; a position of at least the cache's length is padding.
+        slots: `[B]` int32, the cache row of each batch row; None when row i is slot i.
+    """
+    length = cache["k"].shape[3]
+    mask = jnp.arange(length)[None, None, :] <= positions[:, :, None]
+    return Transformer(config).apply({"params": params}, tokens, positions, mask, cache, slots)
+
+
+def logits(config: ModelConfig, params: Params, hidden: jax.Array) -> jax.Array:
+    """fp32 logits `[..., V]` of hidden states `[..., D]`."""
+    return Transformer(config).apply({"params": params}, hidden, method=Transformer.logits)
+
+
+def num_params(params: Params) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(params))

@@ -1,0 +1,72 @@
+"""The device mesh and the one table that maps logical array axes onto it."""
+
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+AXES = ("data", "fsdp", "tensor", "expert")
+
+# Logical axis of a parameter or activation -> mesh axis. Everything else is replicated.
+RULES = (
+    ("batch", ("data", "fsdp")),
+    ("slots", ("data", "fsdp")),
+    ("vocab", "tensor"),
+    ("embed", "fsdp"),
+    ("heads", "tensor"),
+    ("kv_heads", "tensor"),
+    ("mlp", "tensor"),
+    ("experts", "expert"),
+    ("layers", None),
+)
+
+
+class MeshError(ValueError):
+    """The mesh does not fit the devices or the arrays."""
+
+
+def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
+    """A mesh over `AXES`. One size may be -1: the devices that are left.
+
+    Raises:
+        MeshError: the sizes do not multiply to the number of devices.
+    """
+    devices = jax.devices() if devices is None else devices
+    shape = [int(sizes.get(axis, 1)) for axis in AXES]
+    if shape.count(-1) > 1:
+        raise MeshError(f"mesh={dict(sizes)}: at most one size may be -1")
+    known = 1
+    for size in shape:
+        known *= 1 if size == -1 else size
+    if -1 in shape:
+        shape[shape.index(-1)], known = len(devices) // max(known, 1), len(devices)
+    total = 1
+    for size in shape:
+        total *= size
+    if total != len(devices) or total != known:
+        raise MeshError(
+            f"mesh={dict(sizes)} needs {total} devices, this process group has {len(devices)}"
+        )
+    return jax.make_mesh(
+        tuple(shape), AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices
+    )
+
+
+def sharding(mesh: Mesh, *logical: str | None) -> NamedSharding:
+    """The sharding of an array whose axes have these logical names."""
+    return NamedSharding(mesh, nn.logical_to_mesh_axes(logical, RULES))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def tree_shardings(mesh: Mesh, boxed) -> dict:
+    """Shardings of a tree whose leaves carry logical axis names (see `models.init`)."""
+    return nn.logical_to_mesh_sharding(nn.get_partition_spec(boxed), mesh, RULES)
+
+
+def unbox(boxed):
+    """The plain tree without axis names."""
+    return nn.unbox(boxed)
