@@ -1,0 +1,100 @@
+"""Conversations to token ids. A conversation is built from segments and only ever grows.
+
+Each message is encoded by itself and framed by special ids, so nothing is ever tokenised twice, and
+no text, whoever wrote it, can open or close a turn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spade_jax.text.errors import TextError
+from spade_jax.text.tokenizer import Tokenizer
+
+ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn. Raises TextError for a role that is not in ROLES."""
+
+    role: str
+    content: str
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise TextError(f"no role is named {self.role!r}; known are {', '.join(ROLES)}")
+
+
+class ChatRenderer(Protocol):
+    """Renders for sampling: ids = open(...) + sampled + extend(...) + sampled + extend(...) ...
+
+    A turn that was cut before one of `stop_ids` is closed with `truncate_suffix` before `extend`.
+    Only what was sampled is trained; the ids from this class never are, `reply`'s excepted.
+    """
+
+    @property
+    def stop_ids(self) -> tuple[int, ...]:
+        """The ids that end a sampled turn. The one that was sampled belongs to the turn."""
+
+    @property
+    def truncate_suffix(self) -> tuple[int, ...]:
+        """What closes a turn that was cut off."""
+
+    def open(self, messages: Sequence[Message]) -> list[int]:
+        """The whole prompt, up to and including the opening of the assistant's turn."""
+
+    def extend(self, messages: Sequence[Message]) -> list[int]:
+        """What follows a finished assistant turn: the rest of its frame after the stop id, the new
+        messages in one piece, and the opening of the next assistant turn."""
+
+    def reply(self, content: str) -> list[int]:
+        """A written assistant turn as if sampled, its stop id last: for supervised rows."""
+
+
+class TinyChat:
+    """The small run's template: one bos, then for each message its role's id, its text and end.
+
+    A frame costs two tokens, and no text stands outside one.
+    """
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._bos = tokenizer.special("bos")
+        self._end = tokenizer.special("end")
+        self._roles = {role: tokenizer.special(role) for role in ROLES}
+
+    @property
+    def stop_ids(self) -> tuple[int, ...]:
+        return (self._end,)
+
+    @property
+    def truncate_suffix(self) -> tuple[int, ...]:
+        return (self._end,)
+
+    def open(self, messages: Sequence[Message]) -> list[int]:
+        """Raises TextError if the last message is missing or is the assistant's."""
+        if not messages:
+            raise TextError("a conversation cannot open with no message")
+        if messages[-1].role == "assistant":
+            raise TextError("the assistant spoke last; its next turn needs a message before it")
+        return [self._bos, *self._frames(messages), self._roles["assistant"]]
+
+    def extend(self, messages: Sequence[Message]) -> list[int]:
+        """Raises TextError if there is no message, or one of the assistant: those are sampled."""
+        if not messages:
+            raise TextError("a conversation cannot go on with no message")
+        if any(message.role == "assistant" for message in messages):
+            raise TextError("an assistant turn cannot be appended as text after a sampled one")
+        return [*self._frames(messages), self._roles["assistant"]]
+
+    def reply(self, content: str) -> list[int]:
+        return [*self._tokenizer.encode(content), self._end]
+
+    def _frames(self, messages: Sequence[Message]) -> list[int]:
+        ids: list[int] = []
+        for message in messages:
+            ids.append(self._roles[message.role])
+            ids.extend(self._tokenizer.encode(message.content))
+            ids.append(self._end)
+        return ids
