@@ -39,17 +39,20 @@ def test_left_padding_does_not_change_the_last_logits(name, overrides):
 @case
 def test_greedy_decoding_through_the_cache_equals_the_reference(name, overrides):
     config, params, want = golden.load(name, **overrides)
-    prompt = jnp.asarray(want["greedy_prompt"], jnp.int32).reshape(1, -1)
-    expected = np.asarray(want["greedy_ids"]).reshape(-1)
-    cache = models.init_cache(config, 1, prompt.shape[1] + len(expected))
+    prompt = jnp.asarray(want["greedy_prompt"], jnp.int32)
+    batch, start = prompt.shape
+    steps = want["greedy_ids"].shape[1]
+    cache = models.init_cache(config, batch, start + steps)
     step = jax.jit(lambda *args: models.hidden_cached(config, params, *args))
-    hidden, cache = step(prompt, jnp.arange(prompt.shape[1])[None], cache)
+    positions = jnp.broadcast_to(jnp.arange(start), prompt.shape)
+    hidden, cache = step(prompt, positions, cache)
     got = []
-    for position in range(prompt.shape[1], prompt.shape[1] + len(expected)):
+    for position in range(start, start + steps):
         token = jnp.argmax(models.logits(config, params, hidden[:, -1]), axis=-1)
-        got.append(int(token[0]))
-        hidden, cache = step(token[:, None].astype(jnp.int32), jnp.array([[position]]), cache)
-    assert got == expected[-len(got) :].tolist()
+        got.append(token)
+        token = token[:, None].astype(jnp.int32)
+        hidden, cache = step(token, jnp.full((batch, 1), position), cache)
+    np.testing.assert_array_equal(np.stack(got, axis=1), want["greedy_ids"])
 
 
 @case

@@ -1,0 +1,68 @@
+"""What the run knows about one generated environment, from its first draft to its reward."""
+
+import msgspec
+import numpy as np
+
+from spade_jax.rl import Plays
+from spade_jax.rollout import Trajectory
+
+
+class Environment(msgspec.Struct):
+    """One design and all that happened to it. Lives in the checkpoint until it is trained.
+
+    Attributes:
+        name: unique in the run, "STEP-SLOT".
+        skill: that the designer was asked for.
+        document_id: of the grounding document, or None.
+        reply: the designer's whole text.
+        source, hint: parsed from the reply; empty when nothing could be parsed.
+        born: step of the design.
+        stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
+            stages there are the trainer's own: "cut" (the reply hit its token limit), "hint"
+            (missing), "off_skill" and "degenerate".
+        shareable: episodes may share one sandbox process.
+        knob: the difficulty constant, when the source has one.
+        family: the seed family whose structure it shows, or None.
+        verbatim: the source stands word for word in the warm-start data.
+        trajectory: of the designer.
+        seeds: episode seeds, the same in both arms.
+        hint_returns: of the plays with the hint, at the weights of step `born`.
+        windows: per step since `born`: returns of the valid plays without the hint.
+        faults: plays voided by the environment's fault.
+    """
+
+    name: str
+    skill: str
+    document_id: str | None
+    reply: str
+    born: int
+    trajectory: Trajectory
+    source: str = ""
+    hint: str = ""
+    stage: str | None = None
+    reason: str = ""
+    shareable: bool = False
+    knob: int | None = None
+    family: str | None = None
+    verbatim: bool = False
+    seeds: list[int] = msgspec.field(default_factory=list)
+    hint_returns: list[float] = msgspec.field(default_factory=list)
+    windows: list[list[float]] = msgspec.field(default_factory=list)
+    faults: int = 0
+    reward: float | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.stage is None
+
+    def reject(self, stage: str, reason: str) -> None:
+        """Records the first rejection; a later one changes nothing."""
+        if self.stage is None:
+            self.stage, self.reason = stage, reason
+
+    def plays(self) -> Plays | None:
+        """The returns as arrays, or None while an arm has no valid play."""
+        if not self.hint_returns or not self.windows or not self.windows[0]:
+            return None
+        windows = tuple(np.asarray(window, np.float64) for window in self.windows)
+        return Plays(np.asarray(self.hint_returns, np.float64), windows)

@@ -1,0 +1,85 @@
+"""Checks on a design that the sandbox cannot make: is it what was asked for, and is it a game?"""
+
+from collections.abc import Sequence
+
+from sandbox_runner import EnvError, Pool
+from spade_jax.designer.environment import Environment
+from spade_jax.rollout import Episode
+from spade_jax.text import canonical_action
+
+
+def reject_degenerate(
+    pool: Pool,
+    environments: Sequence[Environment],
+    episodes: Sequence[Sequence[Episode]],
+    seeds: Sequence[int],
+    max_turns: int,
+) -> None:
+    """Replays one winning action sequence of each environment blindly on other seeds.
+
+    Where it wins on at least half of them, the environment asks for no observation: a hint that
+    states the constant answer would make any regret. It is rejected as "degenerate".
+
+    Args:
+        episodes: per environment, its plays of this step.
+        seeds: at least one episode seed that no play used.
+    """
+    candidates = []
+    for environment, plays in zip(environments, episodes, strict=True):
+        won = next((play for play in plays if play.final_return > 0), None)
+        if won is not None:
+            candidates.append((environment, [canonical_action(reply) for reply in won.replies]))
+    wins = replay_wins(
+        pool,
+        [(environment.source, environment.shareable) for environment, _ in candidates],
+        [actions for _, actions in candidates],
+        seeds,
+        max_turns,
+    )
+    for (environment, _), share in zip(candidates, wins, strict=True):
+        if share >= 0.5:
+            environment.reject(
+                "degenerate", f"one fixed action sequence wins on {share:.0%} of other seeds"
+            )
+
+
+def replay_wins(
+    pool: Pool,
+    programs: Sequence[tuple[str, bool]],
+    scripts: Sequence[Sequence[str]],
+    seeds: Sequence[int],
+    max_turns: int,
+) -> list[float]:
+    """Share of `seeds` on which each program's script ends with a positive reward, in [0, 1].
+
+    Args:
+        programs: `(source, shareable)`.
+        scripts: actions of each program, in canonical form.
+    """
+    owners = [index for index in range(len(programs)) for _ in seeds]
+    sessions = pool.open(
+        [programs[i][0] for i in owners], [programs[i][1] for i in owners], max_turns
+    )
+    lanes = [
+        (session, owner, iter(scripts[owner]), seed)
+        for session, owner, seed in zip(
+            sessions, owners, list(seeds) * len(programs), strict=True
+        )
+        if not isinstance(session, EnvError)
+    ]
+    first = pool.reset([(session, seed) for session, _, _, seed in lanes])
+    running = [lane for lane, seen in zip(lanes, first, strict=True) if not isinstance(seen, EnvError)]
+    wins = [0] * len(programs)
+    while running:
+        due = [(lane, action) for lane in running if (action := next(lane[2], None)) is not None]
+        results = pool.step([(lane[0], action) for lane, action in due])
+        running = []
+        for (lane, _), result in zip(due, results, strict=True):
+            if isinstance(result, EnvError):
+                continue
+            if result.terminated:
+                wins[lane[1]] += result.reward > 0
+            elif not result.truncated:
+                running.append(lane)
+    pool.close([session for session in sessions if not isinstance(session, EnvError)])
+    return [count / len(seeds) for count in wins]

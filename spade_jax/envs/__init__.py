@@ -1,0 +1,3 @@
+from spade_jax.envs.world import SandboxWorld, Seat
+
+__all__ = ["SandboxWorld", "Seat"]

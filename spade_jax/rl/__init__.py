@@ -1,0 +1,30 @@
+from spade_jax.rl.advantages import (
+    DesignerAdvantageSettings,
+    designer_advantages,
+    group_advantages,
+    role_scale,
+    zero_variance_groups,
+)
+from spade_jax.rl.learner import Learner, LearnerState, OptimizerSettings
+from spade_jax.rl.loss import LossSettings
+from spade_jax.rl.packing import Batch, PackingError, pack, token_weights
+from spade_jax.rl.rewards import REWARDS, Plays, RewardSettings
+
+__all__ = [
+    "REWARDS",
+    "Batch",
+    "DesignerAdvantageSettings",
+    "Learner",
+    "LearnerState",
+    "LossSettings",
+    "OptimizerSettings",
+    "PackingError",
+    "Plays",
+    "RewardSettings",
+    "designer_advantages",
+    "group_advantages",
+    "pack",
+    "role_scale",
+    "token_weights",
+    "zero_variance_groups",
+]

@@ -1,0 +1,156 @@
+"""The optimizer step: gradients of packed micro-batches, summed, then one AdamW update."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from spade_jax import models, parallel
+from spade_jax.rl.logprobs import token_logprobs
+from spade_jax.rl.loss import LOSSES, LossSettings
+from spade_jax.rl.packing import Batch
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerSettings:
+    """AdamW. `decay_steps` > 0 anneals the rate by a cosine to `final_fraction` of it."""
+
+    learning_rate: float
+    b1: float = 0.9
+    b2: float = 0.98
+    weight_decay: float = 0.1
+    grad_clip: float = 1.0
+    warmup_steps: int = 0
+    decay_steps: int = 0
+    final_fraction: float = 0.1
+
+    def build(self) -> optax.GradientTransformation:
+        rate = self.learning_rate
+        if self.decay_steps:
+            schedule = optax.warmup_cosine_decay_schedule(
+                0.0, rate, self.warmup_steps, self.decay_steps, rate * self.final_fraction
+            )
+        else:
+            schedule = optax.linear_schedule(0.0, rate, self.warmup_steps) if (
+                self.warmup_steps
+            ) else optax.constant_schedule(rate)
+        return optax.chain(
+            optax.clip_by_global_norm(self.grad_clip),
+            optax.adamw(schedule, self.b1, self.b2, weight_decay=self.weight_decay),
+        )
+
+
+class LearnerState(NamedTuple):
+    """`params` in fp32, the optimizer's state and `version`, the number of updates so far."""
+
+    params: models.Params
+    opt_state: optax.OptState
+    version: jax.Array
+
+
+class Learner:
+    """Jitted, sharded functions over one model, loss and optimizer.
+
+    Attributes:
+        shardings: of a `LearnerState`.
+    """
+
+    def __init__(
+        self,
+        config: models.ModelConfig,
+        mesh,
+        loss: str,
+        settings: LossSettings,
+        optimizer: OptimizerSettings,
+        chunk: int = 1024,
+    ):
+        self.config, self.mesh, self.settings = config, mesh, settings
+        self._loss, self._optimizer, self._chunk = LOSSES[loss], optimizer.build(), chunk
+        boxed = jax.eval_shape(self._boxed_init, jax.random.key(0))
+        self.shardings = parallel.tree_shardings(mesh, boxed)
+        rows = parallel.sharding(mesh, "batch", None)
+        self._batch_sharding = rows
+        self.init = jax.jit(
+            lambda key: parallel.unbox(self._boxed_init(key)), out_shardings=self.shardings
+        )
+        self._gradients = jax.jit(
+            self._gradient_step, out_shardings=(self.shardings.params, None)
+        )
+        self._add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b), donate_argnums=0)
+        self._apply = jax.jit(self._apply_step, out_shardings=(self.shardings, None))
+        self._fused = jax.jit(
+            self._fused_step, donate_argnums=0, out_shardings=(self.shardings, None)
+        )
+        self.norm = jax.jit(optax.tree.norm)
+
+    def adopt(self, params: models.Params) -> LearnerState:
+        """A fresh optimizer around existing parameters (for example a warm start)."""
+        params = jax.device_put(params, self.shardings.params)
+        opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
+        return LearnerState(params, opt_state, jnp.zeros((), jnp.int32))
+
+    def gradients(self, params, batch: Batch, temperature: float, reference=None):
+        """`(gradients, statistics)` of one micro-batch.
+
+        Args:
+            reference: frozen parameters; needed when the loss has a KL term.
+        """
+        if self.settings.kl and reference is None:
+            raise ValueError("the loss has a KL term, so reference parameters are needed")
+        return self._gradients(params, self._put(batch), temperature, reference)
+
+    def add(self, total, gradients):
+        """Sum of two gradient trees; `total` may be None and is consumed."""
+        return gradients if total is None else self._add(total, gradients)
+
+    def apply(self, state: LearnerState, gradients) -> tuple[LearnerState, dict]:
+        """One optimizer step; statistics hold `grad_norm` before clipping and `update_norm`."""
+        return self._apply(state, gradients)
+
+    def step(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict]:
+        """Gradient and update of a single micro-batch in one program; consumes `state`."""
+        return self._fused(state, self._put(batch))
+
+    def _put(self, batch: Batch) -> Batch:
+        return jax.device_put(batch, self._batch_sharding)
+
+    def _boxed_init(self, key) -> LearnerState:
+        params = models.init(self.config, key)
+        return LearnerState(params, self._optimizer.init(params), jnp.zeros((), jnp.int32))
+
+    def _logprobs(self, params, batch, temperature):
+        hidden = models.hidden_packed(
+            self.config, params, batch.tokens, batch.positions, batch.segment_ids
+        )
+        chunk = math.gcd(self._chunk, batch.tokens.size)
+        return token_logprobs(self.config, params, hidden, batch.targets, temperature, chunk)
+
+    def _objective(self, params, batch, temperature, reference):
+        logp, entropy = self._logprobs(params, batch, temperature)
+        if reference is not None:
+            reference = jax.lax.stop_gradient(self._logprobs(reference, batch, temperature)[0])
+        loss, sums = self._loss(logp, entropy, reference, batch, self.settings)
+        return loss, sums | {"loss": loss}
+
+    def _gradient_step(self, params, batch, temperature, reference):
+        gradients, sums = jax.grad(self._objective, has_aux=True)(
+            params, batch, temperature, reference
+        )
+        return gradients, sums
+
+    def _apply_step(self, state, gradients):
+        updates, opt_state = self._optimizer.update(gradients, state.opt_state, state.params)
+        params = optax.apply_updates(state.params, updates)
+        statistics = {
+            "grad_norm": optax.tree.norm(gradients),
+            "update_norm": optax.tree.norm(updates),
+        }
+        return LearnerState(params, opt_state, state.version + 1), statistics
+
+    def _fused_step(self, state, batch):
+        gradients, sums = self._gradient_step(state.params, batch, 1.0, None)
+        state, statistics = self._apply_step(state, gradients)
+        return state, sums | statistics

@@ -1,0 +1,44 @@
+"""Token rows: exactly the ids that the sampler saw and produced, in order. They only ever grow."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Trajectory(msgspec.Struct):
+    """One training row.
+
+    Attributes:
+        tokens: every id of the episode, length T.
+        mask: 1 where this model sampled the token, else 0; length T.
+        logprobs: log-prob of each sampled token under the sampling policy at its temperature; 0
+            where the mask is 0; length T.
+        temperature: of the sampling policy.
+        version: parameter version that sampled it, -1 before the first sampled token.
+    """
+
+    tokens: list[int] = msgspec.field(default_factory=list)
+    mask: list[int] = msgspec.field(default_factory=list)
+    logprobs: list[float] = msgspec.field(default_factory=list)
+    temperature: float = 1.0
+    version: int = -1
+
+    def append_context(self, tokens: Sequence[int]) -> None:
+        """Adds ids that the model reads: prompt, observation, template."""
+        self.tokens += tokens
+        self.mask += [0] * len(tokens)
+        self.logprobs += [0.0] * len(tokens)
+
+    def append_sampled(
+        self, tokens: Sequence[int], logprobs: Sequence[float], version: int
+    ) -> None:
+        """Adds ids that the model sampled."""
+        if len(tokens) != len(logprobs):
+            raise ValueError(f"{len(tokens)} sampled tokens but {len(logprobs)} log-probs")
+        self.tokens += tokens
+        self.mask += [1] * len(tokens)
+        self.logprobs += logprobs
+        self.version = version
+
+    def num_sampled(self) -> int:
+        return sum(self.mask)
