@@ -1,0 +1,23 @@
+"""Runs untrusted, generated environment programs in confined child processes."""
+
+from sandbox_runner.pool import Pool
+from sandbox_runner.types import (
+    EnvError,
+    Limits,
+    Observation,
+    RunnerError,
+    Session,
+    StepResult,
+    Verdict,
+)
+
+__all__ = [
+    "EnvError",
+    "Limits",
+    "Observation",
+    "Pool",
+    "RunnerError",
+    "Session",
+    "StepResult",
+    "Verdict",
+]

@@ -1,0 +1,64 @@
+"""The pool believes nothing: what a child answers is checked against what was asked."""
+
+from __future__ import annotations
+
+from sandbox_runner import protocol
+from sandbox_runner.contract import REWARD_BOUND
+from sandbox_runner.types import EnvError, Limits
+
+STAGES = frozenset({"parse", "load", "contract", "robustness", "limits"})
+_EXPECTED = {
+    protocol.Open: protocol.Done,
+    protocol.Close: protocol.Done,
+    protocol.Reset: protocol.Text,
+    protocol.Solution: protocol.Text,
+    protocol.Step: protocol.Stepped,
+    protocol.Play: protocol.Played,
+}
+_DETAIL_CHARACTERS = 500
+
+
+def check_answer(
+    request: protocol.Request, answer: protocol.Answer, limits: Limits
+) -> protocol.Answer | EnvError:
+    """`answer`, or an EnvError for a reported failure. Raises ProtocolError when it cannot be."""
+    if answer.id != request.id:
+        raise protocol.ProtocolError(f"answer {answer.id} to request {request.id}")
+    if isinstance(answer, protocol.Failed):
+        stage = answer.stage if answer.stage in STAGES else "robustness"
+        return EnvError(stage, " ".join(answer.detail.split())[:_DETAIL_CHARACTERS])
+    if not isinstance(answer, _EXPECTED[type(request)]):
+        raise protocol.ProtocolError(f"{type(answer).__name__} is no answer to this request")
+    if isinstance(answer, protocol.Stepped):
+        _check_turn(answer, limits)
+    elif isinstance(answer, protocol.Text):
+        if answer.text is None and isinstance(request, protocol.Reset):
+            raise protocol.ProtocolError("a reset without an observation")
+        _check_size(answer.text or "", limits)
+    elif isinstance(answer, protocol.Played):
+        _check_played(request, answer, limits)
+    return answer
+
+
+def _check_played(request: protocol.Play, answer: protocol.Played, limits: Limits) -> None:
+    if len(answer.transcripts) != len(request.episodes):
+        raise protocol.ProtocolError("not one transcript per episode")
+    for episode, transcript in zip(request.episodes, answer.transcripts, strict=True):
+        if len(transcript.turns) > len(episode.actions):
+            raise protocol.ProtocolError("more turns than actions")
+        _check_size(transcript.first, limits)
+        _check_size(transcript.solution or "", limits)
+        for turn in transcript.turns:
+            _check_turn(turn, limits)
+
+
+def _check_turn(turn: protocol.Stepped | protocol.Turn, limits: Limits) -> None:
+    if not -REWARD_BOUND <= turn.reward <= REWARD_BOUND:
+        raise protocol.ProtocolError(f"reward {turn.reward}")
+    _check_size(turn.observation, limits)
+
+
+def _check_size(text: str, limits: Limits) -> None:
+    size = len(text) if text.isascii() else len(text.encode())
+    if size > limits.observation_bytes:
+        raise protocol.ProtocolError(f"observation of {size} bytes")

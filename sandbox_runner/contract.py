@@ -1,0 +1,133 @@
+"""The environment contract: which class a program offers, and what its methods may return."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+
+from sandbox_runner.types import EnvError
+
+MODULE = "environment"  # the name that a loaded program sees as its `__name__`
+REWARD_BOUND = 10.0
+
+
+def environment_class(namespace: dict[str, Any]) -> type:
+    """The one public class named `...Env`. Raises EnvError("contract")."""
+    own = {
+        value: name
+        for name, value in namespace.items()
+        if isinstance(value, type) and value.__module__ == MODULE and not name.startswith("_")
+    }
+    named = [cls for cls, name in own.items() if cls.__name__.endswith("Env")]
+    leaves = [c for c in named if not any(o is not c and issubclass(o, c) for o in named)]
+    if not leaves:
+        near = [name for cls, name in own.items() if hasattr(cls, "reset") and hasattr(cls, "step")]
+        hint = f"; {near[0]} looks like one but is not named so" if near else ""
+        raise EnvError("contract", f"no public class whose name ends in Env{hint}")
+    if len(leaves) > 1:
+        names = ", ".join(cls.__name__ for cls in leaves)
+        raise EnvError("contract", f"exactly one class ending in Env is expected, found {names}")
+    cls = leaves[0]
+    _check_signature(cls, "reset", {"seed": 0})
+    _check_signature(cls, "step", {}, "action")
+    if getattr(cls, "solution", None) is not None:
+        _check_signature(cls, "solution", {})
+    return cls
+
+
+def _check_signature(cls: type, name: str, keywords: dict[str, Any], *positional: str) -> None:
+    method = getattr(cls, name, None)
+    if not callable(method):
+        raise EnvError("contract", f"{cls.__name__} has no method {name}")
+    if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+        raise EnvError("contract", f"{name} must be a plain function, not async or a generator")
+    bound = not isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
+    try:
+        inspect.signature(method).bind(*(["self"] if bound else []), *positional, **keywords)
+    except TypeError as error:
+        call = ", ".join([*positional, *(f"{key}=..." for key in keywords)])
+        raise EnvError("contract", f"{name} cannot be called as {name}({call}): {error}") from None
+
+
+def constructor_arguments(cls: type, max_turns: int) -> dict[str, int]:
+    """`max_turns` for the constructor where it takes one: its own default, capped."""
+    parameter = inspect.signature(cls).parameters.get("max_turns")
+    if parameter is None or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        return {}
+    own = parameter.default
+    usable = isinstance(own, int) and not isinstance(own, bool) and own > 0
+    return {"max_turns": min(own, max_turns) if usable else max_turns}
+
+
+def observation_text(value: Any, source: str, limit: int) -> str:
+    """`value` as an exact str of at most `limit` UTF-8 bytes. Raises EnvError."""
+    if not isinstance(value, str):
+        raise EnvError("contract", f"{source} must be a str, not {_kind(value)}")
+    text = str.__str__(value)
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        raise EnvError("contract", f"{source} holds a lone surrogate, which is not text") from None
+    if size > limit:
+        raise EnvError(
+            "limits", f"{source} has {size} bytes, at most {limit} allowed: do not echo or pile up"
+        )
+    return text
+
+
+def check_reset(value: Any, limit: int) -> str:
+    """The observation of `(str, dict)` or of a bare str."""
+    if isinstance(value, tuple):
+        if len(value) != 2 or not isinstance(value[1], dict):
+            raise EnvError("contract", f"reset must return (str, dict), not {_shape(value)}")
+        value = value[0]
+    return observation_text(value, "the observation of reset", limit)
+
+
+def check_step(value: Any, limit: int) -> tuple[str, float, bool, bool]:
+    """A checked `(observation, reward, terminated, truncated)`; the info dict is left behind."""
+    if not isinstance(value, tuple) or len(value) != 5:
+        raise EnvError(
+            "contract",
+            "step must return (observation, reward, terminated, truncated, info), "
+            f"not {_shape(value)}",
+        )
+    observation, reward, terminated, truncated, info = value
+    text = observation_text(observation, "the observation of step", limit)
+    number = _reward(reward)
+    for name, flag in (("terminated", terminated), ("truncated", truncated)):
+        if not isinstance(flag, bool | np.bool_):
+            raise EnvError("contract", f"{name} must be a bool, not {_kind(flag)}")
+    if not isinstance(info, dict):
+        raise EnvError("contract", f"info must be a dict, not {_kind(info)}")
+    return text, number, bool(terminated), bool(truncated)
+
+
+def _reward(value: Any) -> float:
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
+        raise EnvError("contract", f"the reward must be a number, not {_kind(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not -REWARD_BOUND <= number <= REWARD_BOUND:
+        raise EnvError("contract", f"the reward is {number:g}, not finite and in [-10, 10]")
+    return number
+
+
+def check_solution(value: Any, limit: int) -> str | None:
+    """The reference solution, None when the environment gives none."""
+    return None if value is None else observation_text(value, "the solution", limit)
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_kind(part) for part in value[:8]) + ")"
+    return _kind(value)

@@ -1,0 +1,99 @@
+"""The names a program finds ready, since generated code often forgets its imports.
+
+Importing this module is also what preloads everything into a zygote.
+"""
+
+from __future__ import annotations
+
+import abc
+import ast
+import base64
+import bisect
+import builtins
+import collections
+import contextlib
+import copy
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import hashlib
+import heapq
+import inspect
+import io
+import itertools
+import json
+import math
+import operator
+import random
+import re
+import statistics
+import string
+import sys
+import textwrap
+import time
+import traceback
+import types
+import typing
+import uuid
+from typing import Any
+
+import math_verify
+import numpy
+
+from sandbox_runner import contract
+from sandbox_runner.tool_use import MultiTurnToolUseEnv, ToolUseEnv
+
+_MODULES = (
+    abc, ast, base64, bisect, collections, contextlib, copy, dataclasses, datetime, decimal, enum,
+    fractions, functools, hashlib, heapq, inspect, io, itertools, json, math, math_verify, numpy,
+    operator, random, re, statistics, string, sys, textwrap, time, traceback, types, typing, uuid,
+)  # fmt: skip
+_MEMBERS = {
+    collections: ("Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"),
+    dataclasses: ("dataclass", "field", "asdict"),
+    abc: ("ABC", "abstractmethod"),
+    copy: ("deepcopy",),
+    enum: ("Enum", "IntEnum", "auto"),
+    fractions: ("Fraction",),
+    decimal: ("Decimal",),
+    functools: ("lru_cache", "partial", "reduce"),
+    itertools: ("accumulate", "chain", "combinations", "permutations", "product"),
+    math_verify: ("parse", "verify"),
+}
+_ALLOWED = sys.stdlib_module_names | {"numpy", "math_verify", contract.MODULE}
+
+
+def warm_up() -> None:
+    """Fill the caches that the first use of math_verify would fill, once for all children."""
+    math_verify.verify(math_verify.parse("$3/4$"), math_verify.parse(r"\boxed{0.75}"))
+    math_verify.verify(math_verify.parse("$x+1$"), math_verify.parse("1+x"))
+
+
+def new_namespace() -> dict[str, Any]:
+    """A fresh module dictionary with the usual names and the allowed imports.
+
+    Importing anything but the standard library, numpy and math_verify from the program itself
+    raises ImportError, so that a program runs alike on every machine.
+    """
+    names: dict[str, Any] = {name: getattr(typing, name) for name in typing.__all__}
+    names.update((module.__name__, module) for module in _MODULES)
+    for module, members in _MEMBERS.items():
+        names.update((member, getattr(module, member)) for member in members)
+    names.update(np=numpy, ToolUseEnv=ToolUseEnv, ToolUseBaseEnv=ToolUseEnv)
+    names.update(MultiTurnToolUseEnv=MultiTurnToolUseEnv)
+    guarded = dict(vars(builtins))
+    guarded["__import__"] = _import
+    names.update(__name__=contract.MODULE, __builtins__=guarded)
+    return names
+
+
+def _import(name, globals=None, locals=None, fromlist=(), level=0):
+    top = name.partition(".")[0]
+    if level == 0 and top not in _ALLOWED:
+        raise ImportError(
+            f"{top} is not available: only the standard library, numpy and math_verify are"
+        )
+    return builtins.__import__(name, globals, locals, fromlist, level)

@@ -1,0 +1,163 @@
+"""Frames and messages between a pool and one child.
+
+A frame is a 4-byte big-endian length and a msgpack body. Bodies are decoded into the types below
+and nothing else, so what a child sends can be wrong but never be code. Every answer carries the
+id of its request; answers come in the order of the requests.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+MAX_FRAME = 16 << 20
+_HEADER = 4
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a valid message."""
+
+
+class _Message(msgspec.Struct, array_like=True, tag=True, frozen=True):
+    id: int
+
+
+class Open(_Message):
+    """Make an instance. The first one of a child loads `source`; later ones ignore it."""
+
+    session: int
+    source: str
+    max_turns: int
+
+
+class Reset(_Message):
+    session: int
+    seed: int | None
+
+
+class Step(_Message):
+    session: int
+    action: str
+
+
+class Solution(_Message):
+    session: int
+
+
+class Close(_Message):
+    session: int
+
+
+class Episode(msgspec.Struct, array_like=True, frozen=True):
+    """A scripted episode: reset with `seed`, then `actions` until it ends or they run out."""
+
+    session: int
+    seed: int
+    actions: list[str]
+    solution: bool = False  # also ask for the reference solution after the reset
+
+
+class Play(_Message):
+    """Scripted episodes: one after the other, or turn by turn when `interleaved`."""
+
+    episodes: list[Episode]
+    interleaved: bool = False
+
+
+class Done(_Message):
+    pass
+
+
+class Text(_Message):
+    text: str | None
+
+
+class Stepped(_Message):
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+class Failed(_Message):
+    stage: str
+    detail: str
+
+
+class Turn(msgspec.Struct, array_like=True, frozen=True):
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+class Transcript(msgspec.Struct, array_like=True, frozen=True):
+    first: str
+    solution: str | None
+    turns: list[Turn]
+
+
+class Played(_Message):
+    """Transcripts in the order of the episodes, and the CPU seconds and calls they took."""
+
+    transcripts: list[Transcript]
+    cpu: float
+    calls: int
+
+
+Request = Open | Reset | Step | Solution | Close | Play
+Answer = Done | Text | Stepped | Played | Failed
+
+_encoder = msgspec.msgpack.Encoder()
+_request_decoder = msgspec.msgpack.Decoder(Request)
+_answer_decoder = msgspec.msgpack.Decoder(Answer)
+
+
+def encode(message: Request | Answer) -> bytes:
+    """One frame. Raises ProtocolError for lone surrogates and above MAX_FRAME bytes."""
+    try:
+        body = _encoder.encode(message)
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise ProtocolError(f"message cannot be encoded: {error}") from error
+    if len(body) > MAX_FRAME:
+        raise ProtocolError(f"message of {len(body)} bytes, at most {MAX_FRAME} allowed")
+    return len(body).to_bytes(_HEADER, "big") + body
+
+
+def decode_request(body: bytes) -> Request:
+    return _decode(_request_decoder, body)
+
+
+def decode_answer(body: bytes) -> Answer:
+    return _decode(_answer_decoder, body)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder, body: bytes):
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"bad message: {error}") from error
+
+
+class Inbox:
+    """Bytes in, whole frame bodies out."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Bodies completed by `data`. Raises ProtocolError on a length above MAX_FRAME."""
+        buffer = self._buffer
+        buffer += data
+        bodies, start = [], 0
+        while len(buffer) - start >= _HEADER:
+            size = int.from_bytes(buffer[start : start + _HEADER], "big")
+            if size > MAX_FRAME:
+                raise ProtocolError(f"frame of {size} bytes, at most {MAX_FRAME} allowed")
+            end = start + _HEADER + size
+            if len(buffer) < end:
+                break
+            bodies.append(bytes(buffer[start + _HEADER : end]))
+            start = end
+        if start:
+            del buffer[:start]
+        return bodies

@@ -1,0 +1,88 @@
+"""The values that cross the runner's public face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Budgets of one environment program and bounds of one pool. Times are seconds.
+
+    CPU times are charged to the child process alone, so a busy machine never fails an innocent
+    program. `idle_wall` is how long a child may sleep (not wait for a processor) inside a call;
+    `call_wall` is the last resort for anything else.
+    """
+
+    load_cpu: float = 2.0
+    call_cpu: float = 1.0
+    play_cpu: float = 8.0  # all scripted episodes of one validation request together
+    process_cpu: float = 600.0  # whole life of a child; a kernel limit
+    idle_wall: float = 2.0
+    call_wall: float = 60.0
+    observation_bytes: int = 64 * 1024
+    memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
+    print_bytes: int = 10_000_000
+    file_bytes: int = MEBIBYTE
+    open_files: int = 64
+    max_children: int = 512
+    max_in_flight: int = 128  # requests that wait for an answer, over all children
+    start_wall: float = 120.0  # until a zygote has imported everything
+
+
+class EnvError(Exception):
+    """The environment's fault, as a value: `stage` names what was broken, `detail` says how.
+
+    Stages are those of validation: "parse", "load", "contract", "robustness", "limits", ...
+    """
+
+    def __init__(self, stage: str, detail: str) -> None:
+        super().__init__(f"{stage}: {detail}")
+        self.stage = stage
+        self.detail = detail
+
+
+class RunnerError(Exception):
+    """The runner's or its caller's fault; never the environment's."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the Agent sees after a reset."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Session:
+    """A handle on one environment instance of a pool. Only that pool can use it."""
+
+    id: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What validation found.
+
+    `stage` and `reason` name the first broken rule (None and "" when accepted). `shareable` says
+    that instances of this program were shown not to disturb each other in one process.
+    `measurements` are plain numbers: times in milliseconds, sizes in characters, rates in [0, 1].
+    """
+
+    accepted: bool
+    stage: str | None
+    reason: str
+    shareable: bool
+    measurements: dict[str, float] = field(default_factory=dict)
