@@ -44,7 +44,7 @@ def test_bad_lines_are_counted_by_reason_and_left_out(tmp_path):
 def test_an_empty_corpus_is_an_error_that_says_what_was_expected(tmp_path, content):
     (tmp_path / "a.jsonl").write_text(content)
     with pytest.raises(CorpusError, match="non-empty string under text or orig_doc"):
-        open_corpus("jsonl:a.jsonl", tmp_path)
+        open_corpus("jsonl:a.jsonl", base_dir=tmp_path)
 
 
 def test_gzip_files_read_like_plain_ones(tmp_path):
@@ -65,13 +65,13 @@ def test_a_damaged_gzip_file_is_named(tmp_path):
 def test_a_glob_is_read_in_sorted_order(tmp_path):
     write(tmp_path / "b.jsonl", [{"text": "three"}])
     write(tmp_path / "a.jsonl", [{"text": "one"}, {"text": "two"}])
-    corpus = open_corpus("jsonl:*.jsonl", tmp_path)
+    corpus = open_corpus("jsonl:*.jsonl", base_dir=tmp_path)
     assert [corpus[i].text for i in range(len(corpus))] == ["one", "two", "three"]
 
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(CorpusError, match="no file at .*absent.jsonl"):
-        open_corpus("jsonl:absent.jsonl", tmp_path)
+        open_corpus("jsonl:absent.jsonl", base_dir=tmp_path)
 
 
 def test_a_file_that_changed_after_opening_is_an_error(tmp_path):

@@ -16,29 +16,33 @@ def folder(tmp_path):
 
 
 def test_a_single_source_is_opened_as_itself(folder):
-    assert [d.text for d in map(open_corpus("jsonl:a.jsonl", folder).__getitem__, range(3))] == [
-        "a0", "a1", "a2"]
+    corpus = open_corpus("jsonl:a.jsonl", base_dir=folder)
+    assert [corpus[i].text for i in range(len(corpus))] == ["a0", "a1", "a2"]
 
 
-def test_a_sum_is_a_mixture_with_its_weights(folder):
-    corpus = open_corpus("0.25*jsonl:a.jsonl + jsonl:b.jsonl", folder)
+def test_several_sources_are_a_mixture_with_their_weights(folder):
+    corpus = open_corpus(("jsonl:a.jsonl", "jsonl:b.jsonl"), (0.25, 1), folder)
     assert isinstance(corpus, Mixture)
     assert corpus.weights == (0.25, 1.0)
     assert (corpus[2].text, corpus[3].text) == ("a2", "b0")
 
 
-@pytest.mark.parametrize(("spec", "message"), [
-    ("", "expected KIND"),
-    ("web", "unknown corpus 'web'; expected one of bundled, jsonl, machine, tfds"),
-    ("jsonl:", "expected jsonl:PATH"),
-    ("1.2.3 * bundled", "'1.2.3' is not a weight"),
-    ("0 * jsonl:a.jsonl + jsonl:b.jsonl", "weights must be positive"),
-    ("jsonl:a.jsonl + ", "expected KIND"),
-    ("bundled:x", "takes no argument"),
+def test_without_weights_every_source_counts_alike(folder):
+    assert open_corpus(["jsonl:a.jsonl", "jsonl:b.jsonl"], base_dir=folder).weights == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(("sources", "weights", "message"), [
+    ((), None, "one weight per part, got 0 parts"),
+    ("", None, "unknown corpus ''; expected KIND"),
+    ("web", None, "unknown corpus 'web'; .* one of bundled, jsonl, machine, tfds"),
+    ("jsonl:", None, "expected jsonl:PATH"),
+    ("jsonl:a.jsonl", (0,), "weights must be positive"),
+    (("jsonl:a.jsonl", "jsonl:b.jsonl"), (1,), "one weight per part"),
+    ("bundled:x", None, "takes no argument"),
 ])
-def test_a_bad_spec_is_refused_with_its_reason(folder, spec, message):
-    with pytest.raises(CorpusError, match=message.replace("*", r"\*")):
-        open_corpus(spec, folder)
+def test_a_bad_request_is_refused_with_its_reason(folder, sources, weights, message):
+    with pytest.raises(CorpusError, match=message):
+        open_corpus(sources, weights, folder)
 
 
 def test_bundled_reads_the_packaged_file_with_topics(monkeypatch, tmp_path):
@@ -52,7 +56,7 @@ def test_bundled_reads_the_packaged_file_with_topics(monkeypatch, tmp_path):
 def test_sources_that_are_not_named_are_not_imported(folder):
     code = (
         "import sys; from spade_jax.grounding import open_corpus\n"
-        "open_corpus('jsonl:a.jsonl', sys.argv[1])\n"
+        "open_corpus('jsonl:a.jsonl', base_dir=sys.argv[1])\n"
         "print([m for m in ('tensorflow', 'tensorflow_datasets', 'spade_jax.grounding.machine')"
         " if m in sys.modules])"
     )
