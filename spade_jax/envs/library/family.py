@@ -96,6 +96,10 @@ class Family:
         """Colours that the source names, so that the document can name them too."""
         return ()
 
+    def suits(self, mechanic: Mechanic, knob: int) -> bool:
+        """Whether a mechanic matters at a difficulty; unsuited ones are not drawn for it."""
+        return True
+
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         """The mechanic in a sentence or two, without the reply format."""
         raise NotImplementedError
@@ -149,7 +153,9 @@ class Family:
         """One environment of the warm-start mix; `knob` None draws the difficulty from it too."""
         settings = settings or mixture.Mixture()
         knob = mixture.draw_knob(rng, settings) if knob is None else knob
-        mechanic = self.mechanics[int(rng.integers(len(self.mechanics)))]
+        options = [option for option in self.mechanics if self.suits(option, knob)]
+        options = options or list(self.mechanics)
+        mechanic = options[int(rng.integers(len(options)))]
         noun, document = documents.grounded(rng, self.cues, self.colours(mechanic), settings)
         vague = bool(rng.random() < settings.vague_hints)
         hint = self.hint(mechanic, knob)

@@ -1,10 +1,17 @@
 """The training families by name, and the game skills of the paper. A new family is one line."""
 
+from spade_jax.envs.library.balance import BalanceFamily
+from spade_jax.envs.library.dial import DialFamily
 from spade_jax.envs.library.family import Family
+from spade_jax.envs.library.grid import GridFamily
 from spade_jax.envs.library.levers import LeversFamily
 from spade_jax.envs.library.lift import LiftFamily
+from spade_jax.envs.library.lookup import LookupFamily
+from spade_jax.envs.library.press import PressFamily
 from spade_jax.envs.library.rule import RuleFamily
 from spade_jax.envs.library.search import SearchFamily
+from spade_jax.envs.library.sequence import SequenceFamily
+from spade_jax.envs.library.shop import ShopFamily
 
 SKILLS: tuple[str, ...] = (
     "mathematical reasoning",
@@ -19,8 +26,15 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         RuleFamily(),
+        BalanceFamily(),
         SearchFamily(),
+        LookupFamily(),
         LiftFamily(),
+        GridFamily(),
+        SequenceFamily(),
+        PressFamily(),
+        ShopFamily(),
+        DialFamily(),
         LeversFamily(),
     )
 }
