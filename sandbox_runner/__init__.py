@@ -10,6 +10,7 @@ from sandbox_runner.types import (
     StepResult,
     Verdict,
 )
+from sandbox_runner.validation import validate
 
 __all__ = [
     "EnvError",
@@ -20,4 +21,5 @@ __all__ = [
     "Session",
     "StepResult",
     "Verdict",
+    "validate",
 ]

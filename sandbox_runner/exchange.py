@@ -33,9 +33,9 @@ class Child:
         self.inbox = protocol.Inbox()
         self.outbox = bytearray()
         self.calls: deque[Call] = deque()
-        self.cpu_base: float | None = 0.0
-        self.cpu_seen = 0.0
-        self.wall_base = self.idle_since = time.monotonic()
+        self.cpu_base = 0.0
+        self.wall_base = time.monotonic()
+        self.sleep_base: float | None = None
 
     def cpu(self) -> float | None:
         """CPU seconds used so far; None when the process is unknown or gone."""
@@ -46,12 +46,17 @@ class Child:
         except OSError:
             return None
 
-    def asleep(self) -> bool:
+    def slept(self, now: float) -> float:
+        """Seconds neither run nor waited for a processor, since the first look at this call."""
         try:
-            with open(f"/proc/{self.pid}/stat", "rb") as stat:
-                return stat.read().rpartition(b")")[2].split()[0] in (b"S", b"T")
-        except OSError:
-            return False
+            with open(f"/proc/{self.pid}/schedstat", "rb") as schedstat:
+                ran, waited = schedstat.read().split()[:2]
+        except (OSError, ValueError):
+            return 0.0  # a kernel without it, or a process that is gone
+        asleep = now - (int(ran) + int(waited)) * 1e-9
+        if self.sleep_base is None:
+            self.sleep_base = asleep
+        return asleep - self.sleep_base
 
     def kill(self) -> None:
         if self.pidfd is not None:
@@ -194,8 +199,8 @@ class Exchange:
 
     def _begin(self, child: Child, now: float) -> None:
         """The clocks of the call at the head of the child's queue start."""
-        child.wall_base = child.idle_since = now
-        child.cpu_base = child.cpu_seen = child.cpu() or 0.0
+        child.wall_base, child.sleep_base = now, None
+        child.cpu_base = child.cpu() or 0.0
 
     def _flush(self, child: Child) -> None:
         try:
@@ -275,15 +280,10 @@ class Exchange:
         if child.pid is None:
             late = now - child.wall_base > limits.call_wall
             return RunnerError("the zygote did not fork in time") if late else None
-        if cpu is not None:
-            if cpu - child.cpu_base > call.cpu + _GRACE_CPU:
-                return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
-            if cpu > child.cpu_seen:
-                child.cpu_seen, child.idle_since = cpu, now
-        if now - child.idle_since > limits.idle_wall:
-            if child.asleep():
-                return EnvError("limits", f"slept for {limits.idle_wall:g} s instead of answering")
-            child.idle_since = now
+        if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
+            return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
+        if child.slept(now) > limits.sleep_wall:
+            return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
         if now - child.wall_base > limits.call_wall:
             return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
         return None

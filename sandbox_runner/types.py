@@ -12,15 +12,15 @@ class Limits:
     """Budgets of one environment program and bounds of one pool. Times are seconds.
 
     CPU times are charged to the child process alone, so a busy machine never fails an innocent
-    program. `idle_wall` is how long a child may sleep (not wait for a processor) inside a call;
-    `call_wall` is the last resort for anything else.
+    program. `sleep_wall` is how long a child may sleep (which is not to wait for a processor) inside
+    a call; `call_wall` is the last resort for anything else.
     """
 
     load_cpu: float = 2.0
     call_cpu: float = 1.0
     play_cpu: float = 8.0  # all scripted episodes of one validation request together
     process_cpu: float = 600.0  # whole life of a child; a kernel limit
-    idle_wall: float = 2.0
+    sleep_wall: float = 2.0
     call_wall: float = 60.0
     observation_bytes: int = 64 * 1024
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take

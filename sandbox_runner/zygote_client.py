@@ -44,7 +44,7 @@ class ZygoteClient:
         self._ready = False
         self._statuses: dict[int, int] = {}
         self._requests = 0
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(

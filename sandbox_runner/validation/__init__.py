@@ -1,0 +1,5 @@
+"""Validation of generated environment programs."""
+
+from sandbox_runner.validation.validate import validate
+
+__all__ = ["validate"]

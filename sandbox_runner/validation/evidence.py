@@ -1,0 +1,98 @@
+"""What validation has seen of one program so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sandbox_runner.protocol import Played, Transcript
+from sandbox_runner.types import Session, Verdict
+
+
+@dataclass
+class Evidence:
+    """Filled round by round; stages only read it. Lists over seeds follow `seeds`.
+
+    `session` and `beside` are two instances in one child; `elsewhere` lives in another child
+    under another hash seed.
+    """
+
+    source: str
+    max_turns: int
+    seeds: tuple[int, ...]
+    session: Session | None = None
+    beside: Session | None = None
+    elsewhere: Session | None = None
+    fresh: Transcript | None = None
+    fresh_elsewhere: Transcript | None = None
+    crowded: Transcript | None = None
+    starts: list[Transcript] = field(default_factory=list)
+    start_elsewhere: Transcript | None = None
+    solved: list[Transcript | None] = field(default_factory=list)
+    solution_actions: list[list[str]] = field(default_factory=list)
+    solved_elsewhere: Transcript | None = None
+    blind: dict[str, list[Transcript]] = field(default_factory=dict)
+    replays: list[Transcript] = field(default_factory=list)
+    last: Transcript | None = None
+    cpu: float = 0.0
+    calls: int = 0
+    shareable: bool = False
+    rejection: tuple[str, str] | None = None
+
+    @property
+    def solutions(self) -> list[str | None]:
+        return [start.solution for start in self.starts]
+
+    @property
+    def has_solution(self) -> bool:
+        return any(solution is not None for solution in self.solutions)
+
+    def sessions(self) -> list[Session]:
+        return [s for s in (self.session, self.beside, self.elsewhere) if s is not None]
+
+    def count(self, played: Played) -> list[Transcript]:
+        self.cpu += played.cpu
+        self.calls += played.calls
+        return played.transcripts
+
+    def verdict(self) -> Verdict:
+        stage, reason = self.rejection or (None, "")
+        return Verdict(stage is None, stage, reason, self.shareable, measurements(self))
+
+
+def won(transcript: Transcript | None) -> bool:
+    """Whether the episode terminated with a positive reward."""
+    if transcript is None or not transcript.turns:
+        return False
+    return transcript.turns[-1].terminated and transcript.turns[-1].reward > 0
+
+
+def ended(transcript: Transcript) -> bool:
+    return bool(transcript.turns) and (
+        transcript.turns[-1].terminated or transcript.turns[-1].truncated
+    )
+
+
+def win_rate(transcripts: list[Transcript | None]) -> float:
+    return sum(won(t) for t in transcripts) / len(transcripts) if transcripts else 0.0
+
+
+def measurements(evidence: Evidence) -> dict[str, float]:
+    """Only what has been seen: a program that is rejected early has few of them."""
+    found: dict[str, float] = {}
+    if evidence.calls:
+        found["cpu_ms_per_call"] = 1e3 * evidence.cpu / evidence.calls
+    if evidence.fresh is not None:
+        sizes = [len(evidence.fresh.first), *(len(t.observation) for t in evidence.fresh.turns)]
+        found["observation_chars_mean"] = sum(sizes) / len(sizes)
+        found["observation_chars_max"] = float(max(sizes))
+        found["probe_turns"] = float(len(evidence.fresh.turns))
+    if evidence.solved:
+        found["win_solution"] = win_rate(evidence.solved)
+        turns = [len(t.turns) for t in evidence.solved if won(t)]
+        if turns:
+            found["solution_turns"] = sum(turns) / len(turns)
+    for name, transcripts in evidence.blind.items():
+        found[f"win_{name}"] = win_rate(transcripts)
+    if evidence.replays:
+        found["win_replay"] = win_rate(evidence.replays)
+    return found

@@ -1,0 +1,75 @@
+"""Actions that validation plays: fixed probes, policies that ignore what they see, solutions."""
+
+from __future__ import annotations
+
+import random
+import re
+
+BOXED_NUMBER = r"\boxed{7}"
+PROBES = (
+    BOXED_NUMBER,
+    r"\boxed{apple}",
+    "I am not sure what to do next.",
+    r"\boxed{}",
+    "",
+    "a long reply " * 7_900,  # 100 kB
+    "\\boxed{\u039c\u03b5 \u6771\u4eac \u0663 e\u0301 \u200b\u202e \U0001f3b2 \x00}",
+)
+_WORDS = (
+    "river", "orange", "seven", "quickly", "stone", "yellow", "window", "carry", "north",
+    "gentle", "ocean", "paper", "silver", "dream", "laugh", "bridge", "candle", "forest",
+)  # fmt: skip
+_MARKERS = ("\\boxed", "<tool_call>", "<answer>")
+_BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
+_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+_TOKEN_START, _TOKEN_END = r"(?<!\w)(?<!\d\.)", r"(?!\w)(?!\.\d)"
+
+
+def probe_episode(max_turns: int) -> list[str]:
+    """All probes in turn, again and again, `max_turns` actions."""
+    return [PROBES[turn % len(PROBES)] for turn in range(max_turns)]
+
+
+def policies(max_turns: int, seed: int) -> dict[str, list[str]]:
+    """Actions that no observation has influenced, by the name of the policy.
+
+    "format" knows the form of an action and has nothing to say; "number" puts one and the same
+    number into that form.
+    """
+    rng = random.Random(seed)
+    words = [rng.choice(_WORDS) for _ in range(max_turns)]
+    forms = (r"\boxed{}", "<answer></answer>")
+    return {
+        "empty": [""] * max_turns,
+        "word": [rf"\boxed{{{word}}}" for word in words],
+        "format": [forms[turn % 2] for turn in range(max_turns)],
+        "number": [r"\boxed{0}"] * max_turns,
+    }
+
+
+def as_action(line: str) -> str:
+    """A line of a solution in the form in which an Agent's action arrives."""
+    return line if any(marker in line for marker in _MARKERS) else rf"\boxed{{{line}}}"
+
+
+def solution_lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def answer_of(solution: str) -> str:
+    """What a solution amounts to: its submitted answer, else its one line, else all its lines."""
+    submitted = _ANSWER.findall(solution)
+    if submitted:
+        return submitted[-1].strip()
+    boxed = _BOXED.fullmatch(solution.strip())
+    return (boxed.group(1) if boxed else solution).strip()
+
+
+def shows(observation: str, answer: str) -> bool:
+    """Whether the whole `answer` stands in the text as a token, whatever its case and spacing."""
+    words = answer.split()
+    if len("".join(words)) < 3:
+        return False
+    separator = r"[\s,;]+" if "\n" in answer else r"\s+"
+    pattern = separator.join(re.escape(word) for word in words)
+    return re.search(_TOKEN_START + pattern + _TOKEN_END, observation, re.IGNORECASE) is not None

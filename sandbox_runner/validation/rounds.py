@@ -1,0 +1,194 @@
+"""Gathering evidence: each round plays scripted episodes of many programs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sandbox_runner.pool import Pool
+from sandbox_runner.protocol import Episode, Transcript
+from sandbox_runner.types import EnvError, Session
+from sandbox_runner.validation import probes
+from sandbox_runner.validation.evidence import Evidence, won
+
+_DONORS = (0, 1)  # seeds whose solutions are replayed on all others
+Take = Callable[[list[Transcript]], None]
+
+
+class Script:
+    """The plays of one round and where their transcripts go."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._plays: list[tuple[Evidence, list[Episode], bool, Take]] = []
+
+    def add(
+        self, evidence: Evidence, episodes: list[Episode], take: Take, interleaved: bool = False
+    ) -> None:
+        if episodes:
+            self._plays.append((evidence, episodes, interleaved, take))
+
+    def run(self) -> None:
+        """Play everything. A program's first error becomes its rejection."""
+        results = self._pool.play([(episodes, mixed) for _, episodes, mixed, _ in self._plays])
+        for (evidence, _, _, take), result in zip(self._plays, results, strict=True):
+            if isinstance(result, EnvError):
+                evidence.rejection = evidence.rejection or (result.stage, result.detail)
+            else:
+                take(evidence.count(result))
+
+
+def load(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """One fresh child under each hash seed."""
+    sources = [evidence.source for evidence in batch]
+    turns = batch[0].max_turns
+    for attribute, hash_seed in (("session", 0), ("elsewhere", 1)):
+        _opened(batch, attribute, pool.open_fresh(sources, turns, hash_seed))
+
+
+def fresh(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """The same probes in both children, as the first thing each of them does."""
+    script = Script(pool)
+    for evidence in batch:
+        actions = probes.probe_episode(evidence.max_turns)
+        for attribute, session in (
+            ("fresh", evidence.session),
+            ("fresh_elsewhere", evidence.elsewhere),
+        ):
+            episode = _episode(session, evidence.seeds[0], actions)
+            script.add(evidence, [episode], _single(evidence, attribute))
+    script.run()
+
+
+def crowded(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """The fresh episode again, turn by turn with one of another instance and another seed."""
+    _opened(batch, "beside", pool.open_beside([evidence.session for evidence in batch]))
+    script = Script(pool)
+    for evidence in batch:
+        if evidence.rejection is None:
+            actions = probes.probe_episode(evidence.max_turns)
+            episodes = [
+                _episode(evidence.beside, evidence.seeds[1], actions),
+                _episode(evidence.session, evidence.seeds[0], actions),
+            ]
+            take = _single(evidence, "crowded")
+            script.add(evidence, episodes, take, interleaved=True)
+    script.run()
+
+
+def robust(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """Each probe as the first action of an episode, and again after another one."""
+    script = Script(pool)
+    for evidence in batch:
+        episodes = [
+            _episode(evidence.session, evidence.seeds[0], [probe, probes.BOXED_NUMBER, probe])
+            for probe in probes.PROBES
+        ]
+        script.add(evidence, episodes, lambda transcripts: None)
+    script.run()
+
+
+def starts(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """First observation and reference solution of every seed."""
+    script = Script(pool)
+    for evidence in batch:
+        episodes = [Episode(evidence.session.id, seed, [], True) for seed in evidence.seeds]
+        script.add(evidence, episodes, _attribute(evidence, "starts"))
+        episode = Episode(evidence.elsewhere.id, evidence.seeds[1], [], True)
+        script.add(evidence, [episode], _single(evidence, "start_elsewhere"))
+    script.run()
+
+
+def solve(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """The reference solution as one action, then, where that does not win, line by line."""
+    for split in (False, True):
+        script = Script(pool)
+        for evidence in batch:
+            if evidence.rejection is None and evidence.has_solution:
+                _add_solutions(script, evidence, split)
+        script.run()
+    script = Script(pool)
+    for evidence in batch:
+        if evidence.rejection is None and evidence.has_solution:
+            episode = _episode(
+                evidence.elsewhere, evidence.seeds[1], evidence.solution_actions[1]
+            )
+            script.add(evidence, [episode], _single(evidence, "solved_elsewhere"))
+    script.run()
+
+
+def _add_solutions(script: Script, evidence: Evidence, split: bool) -> None:
+    if not split:
+        evidence.solved = [None] * len(evidence.seeds)
+        evidence.solution_actions = [[] for _ in evidence.seeds]
+    tried = []
+    for i, text in enumerate(evidence.solutions):
+        lines = probes.solution_lines(text or "")
+        if won(evidence.solved[i]) or not lines or (split and len(lines) == 1):
+            continue
+        whole = [text.strip()] if not split else lines
+        actions = [probes.as_action(line) for line in whole][: evidence.max_turns]
+        evidence.solution_actions[i] = actions
+        tried.append(i)
+
+    def take(transcripts: list[Transcript]) -> None:
+        for i, transcript in zip(tried, transcripts, strict=True):
+            evidence.solved[i] = transcript
+
+    episodes = [
+        _episode(evidence.session, evidence.seeds[i], evidence.solution_actions[i]) for i in tried
+    ]
+    script.add(evidence, episodes, take)
+
+
+def blind(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """Policies that ignore the observation, and solutions replayed on other seeds."""
+    script = Script(pool)
+    for evidence in batch:
+        for name, actions in probes.policies(evidence.max_turns, evidence.seeds[0]).items():
+            episodes = [_episode(evidence.session, seed, actions) for seed in evidence.seeds]
+            script.add(evidence, episodes, _into(evidence.blind, name))
+        episodes = [
+            _episode(evidence.session, seed, evidence.solution_actions[donor])
+            for donor in _DONORS
+            if evidence.solved and won(evidence.solved[donor])
+            for i, seed in enumerate(evidence.seeds)
+            if i != donor
+        ]
+        script.add(evidence, episodes, _attribute(evidence, "replays"))
+    script.run()
+
+
+def last(pool: Pool, batch: Sequence[Evidence]) -> None:
+    """The fresh episode once more, after all the others."""
+    script = Script(pool)
+    for evidence in batch:
+        actions = probes.probe_episode(evidence.max_turns)
+        episode = _episode(evidence.session, evidence.seeds[0], actions)
+        script.add(evidence, [episode], _single(evidence, "last"))
+    script.run()
+
+
+def _opened(
+    batch: Sequence[Evidence], attribute: str, results: Sequence[Session | EnvError]
+) -> None:
+    for evidence, result in zip(batch, results, strict=True):
+        if isinstance(result, EnvError):
+            evidence.rejection = evidence.rejection or (result.stage, result.detail)
+        else:
+            setattr(evidence, attribute, result)
+
+
+def _episode(session: Session, seed: int, actions: list[str]) -> Episode:
+    return Episode(session.id, seed, actions)
+
+
+def _single(evidence: Evidence, attribute: str) -> Take:
+    return lambda transcripts: setattr(evidence, attribute, transcripts[-1])
+
+
+def _attribute(evidence: Evidence, attribute: str) -> Take:
+    return lambda transcripts: setattr(evidence, attribute, transcripts)
+
+
+def _into(target: dict[str, list[Transcript]], name: str) -> Take:
+    return lambda transcripts: target.__setitem__(name, transcripts)

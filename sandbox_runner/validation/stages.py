@@ -1,0 +1,139 @@
+"""The rules that evidence is judged by: each returns one line that says what is broken, or None.
+
+`parse`, `load`, `contract`, `robustness` and `limits` are not here: they show as EnvError values
+while evidence is gathered, at whatever point that is.
+"""
+
+from __future__ import annotations
+
+from sandbox_runner.protocol import Transcript
+from sandbox_runner.validation.evidence import Evidence, ended, win_rate, won
+from sandbox_runner.validation.probes import answer_of, shows
+
+TRIVIAL_RATE = 0.5
+LEAK_RATE = 0.8
+
+
+def determinism(evidence: Evidence) -> str | None:
+    """Equal transcripts in fresh processes with different hash seeds."""
+    pairs = (
+        (evidence.fresh, evidence.fresh_elsewhere),
+        (evidence.starts[1] if evidence.starts else None, evidence.start_elsewhere),
+        (evidence.solved[1] if evidence.solved else None, evidence.solved_elsewhere),
+    )
+    for here, there in pairs:
+        if here is not None and there is not None and (where := difference(here, there)):
+            return (
+                f"the same seed and actions gave another episode in another process ({where}): "
+                "draw from random only after seeding it in reset, and never use hash(), id(), "
+                "the clock or the order of a set"
+            )
+    return None
+
+
+def isolation(evidence: Evidence) -> str | None:
+    """A transcript does not change because other episodes or instances share the process."""
+    for crowded in (evidence.crowded, evidence.last):
+        if crowded is not None and (where := difference(evidence.fresh, crowded)):
+            return (
+                f"an earlier episode or another instance changed an episode ({where}): keep all "
+                "state on self and set all of it in reset, none on the class or the module"
+            )
+    return None
+
+
+def termination(evidence: Evidence) -> str | None:
+    if ended(evidence.fresh):
+        return None
+    return (
+        f"an episode of arbitrary replies was still open after {evidence.max_turns} turns: count "
+        "every step, also malformed actions, and truncate at self.max_turns"
+    )
+
+
+def solution(evidence: Evidence) -> str | None:
+    """The reference solution, where given, wins on most seeds."""
+    if not evidence.has_solution:
+        return None
+    wins = sum(won(transcript) for transcript in evidence.solved)
+    if wins > len(evidence.seeds) // 2:
+        return None
+    lost = next(i for i, t in enumerate(evidence.solved) if not won(t))
+    transcript = evidence.solved[lost]
+    end = transcript.turns[-1].observation if transcript and transcript.turns else "no action"
+    return (
+        f"solution() won on {wins} of {len(evidence.seeds)} seeds; on seed "
+        f"{evidence.seeds[lost]} {_short(evidence.solutions[lost] or 'None')} ended with "
+        f"{_short(end)}"
+    )
+
+
+def constant(evidence: Evidence) -> str | None:
+    """Without a solution, equal first observations may still hide different tasks."""
+    if not evidence.has_solution:
+        return None
+    tasks = {(start.first, start.solution) for start in evidence.starts}
+    if len(tasks) > 1:
+        return None
+    return f"all {len(evidence.seeds)} seeds give the same task: use the seed in reset"
+
+
+def trivial(evidence: Evidence) -> str | None:
+    """A policy that ignores the observation must not win on half of the seeds."""
+    names = {
+        "empty": "an empty reply",
+        "word": "a random word",
+        "format": "an empty box",
+        "number": r"\boxed{0} every time",
+    }
+    rates = {names[name]: win_rate(t) for name, t in evidence.blind.items()}
+    rates["one seed's solution on the other seeds"] = win_rate(evidence.replays)
+    policy, rate = max(rates.items(), key=lambda item: item[1])
+    if rate < TRIVIAL_RATE:
+        return None
+    return f"{policy} wins on {rate:.0%} of the seeds: reward only what needs the observation"
+
+
+def leak(evidence: Evidence) -> str | None:
+    """The answer is not shown where the Agent can still use it."""
+    if not evidence.has_solution:
+        return None
+    first = [start.first for start in evidence.starts]
+    later = [
+        [
+            turn.observation
+            for transcripts in evidence.blind.values()
+            for turn in transcripts[i].turns
+            if not (turn.terminated or turn.truncated)
+        ]
+        for i in range(len(evidence.seeds))
+    ]
+    shown = {"the first observation": [[text] for text in first], "a reply to a wrong action": later}
+    seen = [0] * len(evidence.seeds)
+    where = ""
+    for place, texts in shown.items():
+        for i, answer in enumerate(evidence.solutions):
+            if not seen[i] and answer and any(shows(t, answer_of(answer)) for t in texts[i]):
+                seen[i], where = 1, where or place
+    if sum(seen) < LEAK_RATE * len(seen):
+        return None
+    return f"{where} states the whole answer on {sum(seen)} of {len(seen)} seeds"
+
+
+def difference(one: Transcript, other: Transcript) -> str | None:
+    """Where two transcripts part, None when they are equal."""
+    if one.first != other.first:
+        return "in the first observation"
+    if one.solution != other.solution:
+        return "in solution()"
+    for turn, (a, b) in enumerate(zip(one.turns, other.turns, strict=False), start=1):
+        if a != b:
+            return f"in turn {turn}"
+    if len(one.turns) != len(other.turns):
+        return f"in turn {min(len(one.turns), len(other.turns)) + 1}"
+    return None
+
+
+def _short(text: str, limit: int = 80) -> str:
+    line = " ".join(text.split())
+    return repr(line if len(line) <= limit else line[: limit - 3] + "...")
