@@ -2,19 +2,23 @@
 
 `DIR/designs.jsonl` holds {family, skill, knob, document, source, hint, memory or null} and
 `DIR/episodes.jsonl` {family, skill, knob, with_hint, hint, turns: [[observation, action], ...],
-return}. The files depend on the arguments alone.
+return}. The files depend on the arguments alone. `--corpus=FILE` writes the bundled grounding
+corpus instead; a test holds it against the file in the repository.
 """
 
 import argparse
 import dataclasses
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from spade_jax.envs.library.documents import bundled
 from spade_jax.envs.library.generate import design_record, designs, episodes
 from spade_jax.envs.library.mixture import POLISH, Mixture
+from spade_jax.envs.library.registry import CUES
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -22,7 +26,9 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m spade_jax.envs.library",
         description="Write designs.jsonl and episodes.jsonl for the warm start.",
     )
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder, made if missing")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--out", type=pathlib.Path, help="folder of the rows, made if missing")
+    target.add_argument("--corpus", type=pathlib.Path, help="write the bundled corpus and stop")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--designs", type=int, default=4000)
     parser.add_argument("--episodes", type=int, default=30000)
@@ -34,9 +40,17 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _write(path: pathlib.Path, records: Iterable[dict[str, Any]]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Write both files of the arguments' mix."""
+    """Write both files of the arguments' mix, or the corpus."""
     arguments = _arguments(argv)
+    if arguments.corpus is not None:
+        _write(arguments.corpus, bundled(CUES))
+        return
     chosen = vars(arguments)
     overrides = {
         field.name: chosen[field.name]
@@ -49,10 +63,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     pairs = list(designs(arguments.designs, design_rng, settings))
     played = episodes([env for env, _ in pairs], arguments.episodes, episode_rng, settings)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    with open(arguments.out / "designs.jsonl", "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(design_record(*pair)) + "\n" for pair in pairs)
-    with open(arguments.out / "episodes.jsonl", "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(record) + "\n" for record in played)
+    _write(arguments.out / "designs.jsonl", (design_record(*pair) for pair in pairs))
+    _write(arguments.out / "episodes.jsonl", played)
 
 
 if __name__ == "__main__":

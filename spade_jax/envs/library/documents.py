@@ -11,7 +11,7 @@ import numpy as np
 from spade_jax.envs.library import mixture
 
 TOPICS: dict[str, tuple[str, ...]] = {
-    "harbour": ("crane", "ferry", "pilot", "winch", "buoy", "anchor"),
+    "harbour": ("crane", "ferry", "pilot", "winch", "buoy", "rudder"),
     "market": ("stall", "basket", "scale", "barrel", "cart"),
     "workshop": ("lathe", "drill", "hammer", "bench", "press"),
     "farm": ("tractor", "barn", "plough", "well", "mill"),
@@ -19,15 +19,29 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "castle": ("tower", "gate", "bridge", "banner", "vault"),
     "garden": ("pond", "hedge", "fountain", "rose", "shed"),
     "school": ("desk", "clock", "bell", "map", "globe"),
-    "kitchen": ("oven", "kettle", "spoon", "jar", "plate"),
+    "kitchen": ("stove", "kettle", "spoon", "jar", "plate"),
     "mine": ("shaft", "pump", "hoist", "drum", "cage"),
-    "theatre": ("curtain", "stage", "organ", "harp", "mask"),
+    "theatre": ("curtain", "stage", "piano", "harp", "mask"),
     "observatory": ("dome", "lens", "mirror", "prism", "comet"),
 }
 COLOURS = ("red", "blue", "green", "white", "black", "gold")
-RESERVED = {"dev": ("buoy", "prism", "harp"), "test": ("anchor", "mask", "comet")}
+RESERVED = {"dev": ("buoy", "prism", "harp"), "test": ("rudder", "mask", "comet")}
 """Nouns that documents may mention but no training environment is named after."""
 
+BLURBS: dict[str, tuple[str, ...]] = {
+    "harbour": ("Boats come in with the tide.", "Fish and rope lie on the stones."),
+    "market": ("Fruit and cloth are sold from morning on.", "Buyers talk about the price."),
+    "workshop": ("Wood and iron are shaped with care.", "The floor is covered with dust."),
+    "farm": ("Grain grows on the wide fields.", "The animals are fed before the sun rises."),
+    "railway": ("Travellers wait for the next line.", "Steel runs straight through the hills."),
+    "castle": ("Guards walked on the thick walls.", "The king held his feasts in the hall."),
+    "garden": ("Paths of stone lead under the trees.", "Birds drink there in the evening."),
+    "school": ("Pupils learn to read and to count.", "The rooms are quiet in summer."),
+    "kitchen": ("Soup is cooked on a slow fire.", "The cook tastes before he serves."),
+    "mine": ("Men dig for ore below the hill.", "Water drips from the roof of stone."),
+    "theatre": ("The actors learn their lines by heart.", "The hall is full on most nights."),
+    "observatory": ("At night the sky is watched from the hill.", "Stars are drawn on paper."),
+}
 SCENES = (
     "The {topic} keeps a {noun} beside the {other}.",
     "A {noun} stands in the {topic} and is used every day.",
@@ -94,14 +108,15 @@ def about(
 ) -> str:
     """A document of `topic` whose first-named thing is `noun`, with colours and a cue if given."""
     other = _pick(rng, [thing for thing in TOPICS[topic] if thing != noun])
-    parts = [_pick(rng, DETAILS) for _ in range(details)]
+    pool = DETAILS + BLURBS[topic]
+    parts = [pool[i] for i in rng.choice(len(pool), size=details, replace=False)]
     if colours:
         parts.append(_pick(rng, PAINT))
     if cue:
         parts.append(cue)
     rng.shuffle(parts)
     first, second = sorted(colours) if colours else ("", "")
-    text = " ".join([_pick(rng, SCENES), *dict.fromkeys(parts)])
+    text = " ".join([_pick(rng, SCENES), *parts])
     return text.format(topic=topic, noun=noun, other=other, first=first, second=second)
 
 
@@ -129,10 +144,10 @@ def bundled(cues: Sequence[str], count: int = 260, seed: int = 0) -> Iterator[di
     for index in range(count):
         topic = topics[index % len(topics)] if index % 4 else "generic"
         if topic == "generic":
-            text = generic(rng, int(rng.integers(3, 5)))
+            text = generic(rng, int(rng.integers(4, 6)))
         else:
-            noun = _pick(rng, TOPICS[topic])
+            noun = _pick(rng, _training_nouns(topic))
             colours = [str(c) for c in rng.choice(COLOURS, size=2, replace=False)]
             cue = _pick(rng, cues) if rng.random() < 0.7 else ""
-            text = about(rng, topic, noun, colours if rng.random() < 0.7 else (), cue, 2)
+            text = about(rng, topic, noun, colours if rng.random() < 0.7 else (), cue, 3)
         yield {"id": f"bundled-{index:03d}", "text": text, "topic": topic}

@@ -38,3 +38,6 @@ FAMILIES: dict[str, Family] = {
         LeversFamily(),
     )
 }
+
+CUES: tuple[str, ...] = tuple(cue for family in FAMILIES.values() for cue in family.cues)
+"""Sentences that make a document call for a family, all families together."""

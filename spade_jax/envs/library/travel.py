@@ -37,22 +37,31 @@ class TravelFamily(Family):
         size = self.distance(int(amount), mechanic)
         return max(0, min(99, at + size * ((word == raises) - (word == lowers))))
 
-    def beliefs(self, turns: Sequence[Turn], observation: str) -> list[Mechanic]:
-        first, second = words(turns[0][0] if turns else observation)
+    def agreeing(
+        self, options: Iterable[Mechanic], turns: Sequence[Turn], observation: str
+    ) -> list[Mechanic]:
+        """The options under which every move ended where the agent saw it end."""
         places = [numbers(seen)[0] for seen, _ in turns] + [numbers(observation)[0]]
         steps = list(zip(places, (action for _, action in turns), places[1:], strict=False))
         return [
-            mechanic
-            for constant in self.constants()
-            for rule in (f"{first}/{second}", f"{second}/{first}")
-            for mechanic in (Mechanic(rule, constant),)
-            if all(self.moved(at, action, mechanic) == after for at, action, after in steps)
+            option
+            for option in options
+            if all(self.moved(at, action, option) == after for at, action, after in steps)
         ]
+
+    def beliefs(self, turns: Sequence[Turn], observation: str) -> list[Mechanic]:
+        first, second = words(turns[0][0] if turns else observation)
+        rules = (f"{first}/{second}", f"{second}/{first}")
+        options = [Mechanic(rule, constant) for rule in rules for constant in self.constants()]
+        return self.agreeing(options, turns, observation)
+
+    def move(self, at: int, goal: int, mechanic: Mechanic) -> str:
+        raises, lowers = mechanic.rule.split("/")
+        return f"{raises if goal > at else lowers} {self.amount(abs(goal - at), mechanic)}"
 
     def ideal(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> str:
         at, goal = numbers(observation)[:2]
-        raises, lowers = mechanic.rule.split("/")
-        return f"{raises if goal > at else lowers} {self.amount(abs(goal - at), mechanic)}"
+        return self.move(at, goal, mechanic)
 
     def careless(self, turns: Sequence[Turn], observation: str, rng: np.random.Generator) -> str:
         at, goal = numbers(observation)[:2]

@@ -1,0 +1,91 @@
+"""Two suites of environments that training never shows, at four difficulties.
+
+"dev" may guide choices. "test" is for final reports only: a setting that was chosen, a run that was
+stopped or a recipe that was kept because of a test score makes that score worthless.
+"""
+
+import dataclasses
+
+from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library.documents import RESERVED
+from spade_jax.envs.library.family import Family, Mechanic
+from spade_jax.envs.library.search import HELD_OUT_LAMPS
+from spade_jax.envs.library.shop import RESERVED_FEES
+from spade_jax.eval.held_out import families
+
+KNOBS = (6, 13, 22, 36)
+"""The difficulty of levels 1 to 4; 3 and 4 are the hard half."""
+
+_AMOUNTS = {"dev": {"rule": 5, "lift": 2}, "test": {"rule": 8, "lift": 4}}
+_UNSEEN: dict[str, tuple[tuple[Family, tuple[Mechanic, Mechanic]], ...]] = {
+    "dev": (
+        (families.RingFamily(), (Mechanic("add", 4), Mechanic("take", 4))),
+        (families.TankFamily(), (Mechanic("falls", 3), Mechanic("rises", 3))),
+        (families.AuctionFamily(), (Mechanic("middle", 3), Mechanic("largest", 3))),
+    ),
+    "test": (
+        (families.DoubleFamily(), (Mechanic("add", 3), Mechanic("take", 3))),
+        (families.SpringFamily(), (Mechanic("up", 2), Mechanic("down", 2))),
+        (families.PeakFamily(), (Mechanic("larger", 4), Mechanic("smaller", 4))),
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldOut:
+    """One environment. `level` is 1 to 4; `mode` names the hidden mechanic, two per family and
+    level; `seen` says whether training shows this family with other constants."""
+
+    name: str
+    family: str
+    level: int
+    knob: int
+    source: str
+    hint: str
+    mode: str
+    seen: bool
+
+
+def entries(split: str) -> list[tuple[Family, int, Mechanic, bool]]:
+    """(family, level, mechanic, seen) of a split, two mechanics for every family and level.
+
+    Raises ValueError for a split other than "dev" and "test".
+    """
+    if split not in _UNSEEN:
+        raise ValueError(f"unknown held-out split {split!r}: expected 'dev' or 'test'")
+    low, high = HELD_OUT_LAMPS[split]
+    amounts = _AMOUNTS[split]
+    found: list[tuple[Family, int, Mechanic, bool]] = []
+    for level in range(1, len(KNOBS) + 1):
+        fee = RESERVED_FEES[split][level - 1]
+        seen = {
+            "rule": [Mechanic(rule, amounts["rule"]) for rule in ("add", "take")],
+            "search": [Mechanic(f"{low}/{high}"), Mechanic(f"{high}/{low}")],
+            "lift": [Mechanic(rule, amounts["lift"]) for rule in ("up/down", "down/up")],
+            "shop": [Mechanic(place, fee) for place in ("first", "third")],
+        }
+        found += [(FAMILIES[name], level, m, True) for name in seen for m in seen[name]]
+        found += [(family, level, m, False) for family, pair in _UNSEEN[split] for m in pair]
+    return found
+
+
+def held_out(split: str) -> list[HeldOut]:
+    """The environments of a split: seven families, four levels, two hidden modes each."""
+    nouns = RESERVED[split]
+    suite = []
+    for index, (family, level, mechanic, seen) in enumerate(entries(split)):
+        knob = KNOBS[level - 1]
+        mode = f"{mechanic.rule} {mechanic.constant}"
+        suite.append(
+            HeldOut(
+                name=f"{split}/{family.name}/{level}/{mode.replace(' ', '-').replace('/', '-')}",
+                family=family.name,
+                level=level,
+                knob=knob,
+                source=family.source(mechanic, knob, nouns[index // 2 % len(nouns)]),
+                hint=family.hint(mechanic, knob),
+                mode=mode,
+                seen=seen,
+            )
+        )
+    return suite
