@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import time
+import types
 
 from sandbox_runner import protocol
 from sandbox_runner.program import Program, over_budget
 from sandbox_runner.types import EnvError, Limits
 
 
-def serve(descriptor: int, limits: Limits) -> None:
+def serve(descriptor: int, limits: Limits, module: types.ModuleType) -> None:
     """Answer requests on the connected socket `descriptor` until its other end is closed."""
     connection = socket.socket(fileno=descriptor)
-    program = Program(limits)
+    program = Program(limits, module)
     inbox = protocol.Inbox()
     while data := connection.recv(1 << 18):
         for body in inbox.feed(data):

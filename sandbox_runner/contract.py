@@ -14,12 +14,19 @@ MODULE = "environment"  # the name that a loaded program sees as its `__name__`
 REWARD_BOUND = 10.0
 
 
-def environment_class(namespace: dict[str, Any]) -> type:
-    """The one public class named `...Env`. Raises EnvError("contract")."""
+def environment_class(namespace: dict[str, Any], prepared: int = 0) -> type:
+    """The one public class named `...Env`. Raises EnvError("contract").
+
+    The first `prepared` names were there before the program was loaded; of those only classes
+    that it can have put there are looked at. (Touching all would copy memory in every child.)
+    """
+    names = [n for i, n in enumerate(namespace) if i >= prepared or n.endswith("Env")]
     own = {
-        value: name
-        for name, value in namespace.items()
-        if isinstance(value, type) and value.__module__ == MODULE and not name.startswith("_")
+        namespace[name]: name
+        for name in names
+        if isinstance(namespace[name], type)
+        and namespace[name].__module__ == MODULE
+        and not name.startswith("_")
     }
     named = [cls for cls, name in own.items() if cls.__name__.endswith("Env")]
     leaves = [c for c in named if not any(o is not c and issubclass(o, c) for o in named)]

@@ -72,10 +72,11 @@ def warm_up() -> None:
     math_verify.verify(math_verify.parse("$x+1$"), math_verify.parse("1+x"))
 
 
-def new_namespace() -> dict[str, Any]:
-    """A fresh module dictionary with the usual names and the allowed imports.
+def prepare_module() -> types.ModuleType:
+    """The module that a program will be loaded into, with the usual names and allowed imports.
 
-    Importing anything but the standard library, numpy and math_verify from the program itself
+    A zygote makes it once: every child then has its own copy by having been forked. Importing
+    anything but the standard library, numpy and math_verify from the program itself
     raises ImportError, so that a program runs alike on every machine.
     """
     names: dict[str, Any] = {name: getattr(typing, name) for name in typing.__all__}
@@ -86,8 +87,9 @@ def new_namespace() -> dict[str, Any]:
     names.update(MultiTurnToolUseEnv=MultiTurnToolUseEnv)
     guarded = dict(vars(builtins))
     guarded["__import__"] = _import
-    names.update(__name__=contract.MODULE, __builtins__=guarded)
-    return names
+    module = types.ModuleType(contract.MODULE)
+    vars(module).update(names, __builtins__=guarded)
+    return module
 
 
 def _import(name, globals=None, locals=None, fromlist=(), level=0):

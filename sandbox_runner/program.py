@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from sandbox_runner import contract, protocol
-from sandbox_runner.namespace import new_namespace
 from sandbox_runner.types import EnvError, Limits
 
 _FILE = "<environment>"
@@ -76,8 +75,9 @@ class Program:
     is put back when another session's turn comes, so instances cannot see each other through it.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, module: types.ModuleType) -> None:
         self._limits = limits
+        self._module = module
         self._class: type | None = None
         self._error: EnvError | None = None
         self._instances: dict[int, Any] = {}
@@ -153,16 +153,16 @@ class Program:
         return [run.transcript() for run in runs], sum(run.calls for run in runs)
 
     def _load(self, source: str) -> type:
-        module = types.ModuleType(contract.MODULE)
-        vars(module).update(new_namespace())
-        sys.modules[contract.MODULE] = module
+        names = vars(self._module)
+        prepared = len(names)
+        sys.modules[contract.MODULE] = self._module
         self._uses_random = "random" in source or "shuffle" in source
         self._uses_numpy = "numpy" in source or "np." in source
         warnings.simplefilter("ignore")
         code = self._guard("parse", "", lambda: compile(source, _FILE, "exec", dont_inherit=True))
-        self._guard("load", "importing", lambda: exec(code, vars(module)))
+        self._guard("load", "importing", lambda: exec(code, names))
         return self._guard(
-            "contract", "inspecting the class", lambda: contract.environment_class(vars(module))
+            "contract", "the class", lambda: contract.environment_class(names, prepared)
         )
 
     def _serve(self, session: int) -> Any:

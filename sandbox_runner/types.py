@@ -12,8 +12,8 @@ class Limits:
     """Budgets of one environment program and bounds of one pool. Times are seconds.
 
     CPU times are charged to the child process alone, so a busy machine never fails an innocent
-    program. `sleep_wall` is how long a child may sleep (which is not to wait for a processor) inside
-    a call; `call_wall` is the last resort for anything else.
+    program. `sleep_wall` is how long a child may sleep inside a call, not counting the time it
+    waits for a processor; `call_wall` is the last resort for anything else.
     """
 
     load_cpu: float = 2.0

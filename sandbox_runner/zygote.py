@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import struct
+import types
 
 import msgspec
 
@@ -34,19 +35,23 @@ def main(control: int, owner: int, limits: str) -> None:
     os.closerange(max(control, 2) + 1, 1 << 16)
     confine.adopt_orphans()
     namespace.warm_up()
+    module = namespace.prepare_module()
     gc.collect()
     gc.freeze()
     gc.disable()
-    Zygote(control, owner, parsed).run()
+    Zygote(control, owner, parsed, module).run()
 
 
 class Zygote:
     """Forks, reaps, and kills what is left of a child's process group once the child is gone."""
 
-    def __init__(self, control: int, owner: int, limits: Limits) -> None:
+    def __init__(
+        self, control: int, owner: int, limits: Limits, module: types.ModuleType
+    ) -> None:
         self._socket = socket.socket(fileno=control)
         self._owner = owner
         self._limits = limits
+        self._module = module
         self._alive: set[int] = set()
         self._ended: dict[int, int] = {}
 
@@ -99,7 +104,7 @@ class Zygote:
             kept = confine.keep_only(descriptor)
             confine.confine(self._limits, zygote)
             gc.enable()
-            child.serve(kept, self._limits)
+            child.serve(kept, self._limits, self._module)
         finally:
             os._exit(70)
 

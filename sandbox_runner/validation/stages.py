@@ -98,7 +98,7 @@ def leak(evidence: Evidence) -> str | None:
     """The answer is not shown where the Agent can still use it."""
     if not evidence.has_solution:
         return None
-    first = [start.first for start in evidence.starts]
+    first = [[start.first] for start in evidence.starts]
     later = [
         [
             turn.observation
@@ -108,7 +108,7 @@ def leak(evidence: Evidence) -> str | None:
         ]
         for i in range(len(evidence.seeds))
     ]
-    shown = {"the first observation": [[text] for text in first], "a reply to a wrong action": later}
+    shown = {"the first observation": first, "a reply to a wrong action": later}
     seen = [0] * len(evidence.seeds)
     where = ""
     for place, texts in shown.items():

@@ -1,0 +1,7 @@
+"""`python -m sandbox_runner`."""
+
+import sys
+
+from sandbox_runner.cli import main
+
+sys.exit(main())

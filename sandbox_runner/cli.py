@@ -1,0 +1,107 @@
+"""The command line: `check` says whether programs are sound, `play` lets a person play one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from sandbox_runner.pool import Pool
+from sandbox_runner.types import EnvError, RunnerError, Verdict
+from sandbox_runner.validation import validate
+from sandbox_runner.validation.probes import as_action
+
+ACCEPTED, REJECTED, USAGE, RUNNER_FAILED = 0, 1, 2, 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status: 0 all accepted or played, 1 rejected, 2 wrong usage, 3 our own failure."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except RunnerError as error:
+        print(f"sandbox_runner: {error}", file=sys.stderr)
+        return RUNNER_FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="sandbox_runner", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    check = commands.add_parser("check", help="validate environment programs")
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    check.add_argument("--json", action="store_true", help="one JSON object per file")
+    check.set_defaults(run=_check)
+    play = commands.add_parser(
+        "play", help="play one; a line you type is boxed unless it is an action already"
+    )
+    play.add_argument("file", type=Path, metavar="FILE")
+    play.add_argument("--seed", type=int, default=0)
+    play.set_defaults(run=_play)
+    for command in (check, play):
+        command.add_argument("--max-turns", type=_positive, default=12, help="default 12")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"sandbox_runner: cannot read {path}: {error}", file=sys.stderr)
+        return None
+
+
+def _check(options: argparse.Namespace) -> int:
+    sources = [_read(path) for path in options.files]
+    if None in sources:
+        return USAGE
+    with Pool() as pool:
+        verdicts = validate(pool, sources, options.max_turns)
+    for path, verdict in zip(options.files, verdicts, strict=True):
+        print(_report(path, verdict, options.json))
+    return ACCEPTED if all(verdict.accepted for verdict in verdicts) else REJECTED
+
+
+def _report(path: Path, verdict: Verdict, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"file": str(path)} | asdict(verdict))
+    if verdict.accepted:
+        return f"{path}: accepted"
+    return f"{path}: {verdict.stage}: {verdict.reason}"
+
+
+def _play(options: argparse.Namespace) -> int:
+    source = _read(options.file)
+    if source is None:
+        return USAGE
+    with Pool() as pool:
+        (session,) = pool.open([source], max_turns=options.max_turns)
+        if isinstance(session, EnvError):
+            return _broken(session)
+        (start,) = pool.reset([(session, options.seed)])
+        if isinstance(start, EnvError):
+            return _broken(start)
+        print(start.text)
+        for line in sys.stdin:
+            (result,) = pool.step([(session, as_action(line.rstrip("\n")))])
+            if isinstance(result, EnvError):
+                return _broken(result)
+            print(result.observation)
+            if result.terminated or result.truncated:
+                how = "terminated" if result.terminated else "truncated"
+                print(f"[{how}, reward {result.reward:g}]")
+                break
+    return ACCEPTED
+
+
+def _broken(error: EnvError) -> int:
+    print(f"sandbox_runner: {error}", file=sys.stderr)
+    return REJECTED
