@@ -134,7 +134,7 @@ def grounded(
         return noun, ""
     if kind < settings.no_document + settings.generic_documents:
         return noun, generic(rng)
-    return noun, about(rng, topic, noun, colours, _pick(rng, cues), int(rng.integers(0, 3)))
+    return noun, about(rng, topic, noun, colours, _pick(rng, cues), int(rng.integers(4)))
 
 
 def bundled(cues: Sequence[str], count: int = 260, seed: int = 0) -> Iterator[dict[str, str]]:

@@ -71,9 +71,10 @@ def entries(split: str) -> list[tuple[Family, int, Mechanic, bool]]:
 
 def held_out(split: str) -> list[HeldOut]:
     """The environments of a split: seven families, four levels, two hidden modes each."""
+    listed = entries(split)
     nouns = RESERVED[split]
     suite = []
-    for index, (family, level, mechanic, seen) in enumerate(entries(split)):
+    for index, (family, level, mechanic, seen) in enumerate(listed):
         knob = KNOBS[level - 1]
         mode = f"{mechanic.rule} {mechanic.constant}"
         suite.append(

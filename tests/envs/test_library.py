@@ -1,0 +1,319 @@
+"""The seed library: every family at every difficulty, expert play, documents and the generator."""
+
+import json
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from spade_jax.envs.library import (
+    FAMILIES,
+    POLISH,
+    SKILLS,
+    Mixture,
+    designs,
+    draw_knob,
+    expert_episode,
+    knob_of,
+    near_knob,
+)
+from spade_jax.envs.library.__main__ import main
+from spade_jax.envs.library.documents import RESERVED, TOPICS, bundled
+from spade_jax.envs.library.expert import environment_class
+from spade_jax.envs.library.family import MOVE_FORMAT, VAGUE_HINTS, numbers
+from spade_jax.envs.library.registry import CUES
+from spade_jax.grounding.bundled import PATH as BUNDLED
+
+CLEAR = Mixture(vague_hints=0.0)
+KNOBS = (2, 3, 6, 13, 22, 36, 50, 60)
+every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+
+
+def play(family, knob, with_hint, noise=0.0, count=70):
+    """(win rate, mean turns of the won episodes) over fresh environments with clear hints."""
+    rng = np.random.default_rng(7)
+    played = [
+        expert_episode(family.sample(rng, knob, CLEAR), seed, with_hint, noise, rng)
+        for seed in range(count)
+    ]
+    won = [len(episode.turns) for episode in played if episode.final_return == 1.0]
+    return len(won) / count, float(np.mean(won)) if won else float("inf")
+
+
+def test_every_skill_of_the_paper_has_one_or_two_families():
+    count = Counter(family.skill for family in FAMILIES.values())
+    assert set(count) == set(SKILLS)
+    assert set(count.values()) <= {1, 2}
+    assert len(FAMILIES) >= 8
+
+
+@every_family
+@pytest.mark.parametrize("knob", KNOBS)
+def test_reference_solution_wins_line_by_line_on_every_seed(family, knob):
+    rng = np.random.default_rng(knob)
+    for seed in range(12):
+        env = family.sample(rng, knob)
+        game = environment_class(env.source)(max_turns=12)
+        game.reset(seed)
+        for line in game.solution().splitlines():
+            _, reward, terminated, truncated, _ = game.step(rf"\boxed{{{line}}}")
+        assert (reward, terminated, truncated) == (1.0, True, False)
+
+
+@every_family
+@pytest.mark.parametrize("knob", KNOBS)
+def test_all_numbers_that_matter_stay_below_one_hundred(family, knob):
+    rng = np.random.default_rng(knob)
+    for seed in range(20):
+        env = family.sample(rng, knob, CLEAR)
+        game = environment_class(env.source)()
+        observation, _ = game.reset(seed)
+        assert max(numbers(f"{observation} {game.solution()} {env.hint}")) < 100
+
+
+@every_family
+def test_one_seed_gives_one_episode_whatever_the_global_random_state(family):
+    env = family.sample(np.random.default_rng(1), 9)
+
+    def transcript(state):
+        random.seed(state)
+        game = environment_class(env.source)()
+        seen = [game.reset(5)]
+        return seen + [game.step(action) for action in ("\\boxed{3}", "\\boxed{up 2}", "no box")]
+
+    assert transcript(0) == transcript(1)
+
+
+@every_family
+@pytest.mark.parametrize("action", ["", "\\boxed{}", "\\boxed{x}", "7" * 9000, "\\boxed{²}", "١"])
+def test_malformed_actions_never_win_and_the_episode_ends_in_time(family, action):
+    env = family.sample(np.random.default_rng(2), 6)
+    game = environment_class(env.source)(max_turns=50)
+    game.reset(0)
+    for _ in range(9):
+        _, reward, terminated, truncated, _ = game.step(action)
+        assert reward == 0.0 and not terminated
+    assert truncated
+
+
+@every_family
+def test_turn_budget_is_capped_by_the_callers(family):
+    env = family.sample(np.random.default_rng(3), 6)
+    game = environment_class(env.source)(max_turns=2)
+    game.reset(0)
+    assert [game.step("")[3] for _ in range(2)] == [False, True]
+
+
+@every_family
+@pytest.mark.parametrize("knob", [3, 6])
+def test_expert_with_hint_wins_nearly_always_on_easy_settings(family, knob):
+    assert play(family, knob, with_hint=True)[0] >= 0.9
+
+
+@every_family
+def test_hint_saves_turns_or_wins_more(family):
+    hinted, hinted_turns = play(family, 13, with_hint=True)
+    plain, plain_turns = play(family, 13, with_hint=False)
+    assert hinted >= plain
+    assert hinted - plain > 0.15 or plain_turns - hinted_turns > 0.25
+
+
+@every_family
+def test_mechanic_can_be_found_out_from_feedback(family):
+    """Without the hint the expert wins far more often than careless well-formed play does."""
+    plain = play(family, 22, with_hint=False)[0]
+    careless = play(family, 22, with_hint=True, noise=1.0)[0]
+    assert plain > 0.3 and plain > careless + 0.15
+
+
+@every_family
+def test_hard_settings_stay_solvable_within_the_turn_budget(family):
+    assert play(family, 36, with_hint=True)[0] > 0.6
+
+
+@every_family
+def test_difficulty_grows_with_the_knob(family):
+    """Careless play wins less, and there are more numbers or larger ones to work with."""
+    assert (
+        play(family, 4, True, noise=1.0, count=150)[0]
+        >= (play(family, 40, True, noise=1.0, count=150)[0])
+    )
+
+    def load(knob):
+        rng = np.random.default_rng(knob)
+        starts = [
+            environment_class(family.sample(rng, knob).source)().reset(seed)[0]
+            for seed in range(40)
+        ]
+        return np.mean([sum(numbers(start)) for start in starts])
+
+    assert load(5) < load(12) < load(30) < load(55)
+
+
+def test_search_outgrows_its_tries_even_for_a_perfect_player():
+    rates = [play(FAMILIES["search"], knob, with_hint=True)[0] for knob in (13, 36, 60)]
+    assert rates[0] == 1.0 and rates[0] > rates[1] > rates[2]
+
+
+@every_family
+def test_knob_is_read_back_from_the_source(family):
+    rng = np.random.default_rng(4)
+    for knob in KNOBS:
+        env = family.sample(rng, knob)
+        assert knob_of(env.source) == env.knob == knob
+
+
+def test_knob_of_a_source_without_the_constant_is_none():
+    assert knob_of("class FooEnv:\n    M = 3\n    x = N = 4\n") is None
+
+
+@every_family
+def test_sources_differ_in_constants_and_nouns(family):
+    rng = np.random.default_rng(5)
+    drawn = [family.sample(rng) for _ in range(120)]
+    assert len({env.mechanic for env in drawn}) >= min(3, len(family.mechanics))
+    assert len({env.source for env in drawn}) > 60
+
+
+@every_family
+def test_texts_are_short_enough_for_a_small_model(family):
+    rng = np.random.default_rng(6)
+    for knob in (3, 12, 36):
+        for seed in range(10):
+            env = family.sample(rng, knob)
+            assert env.source.count("\n") + 1 <= 40
+            assert len(env.source) <= 1700 and max(map(len, env.source.splitlines())) <= 100
+            assert len(env.hint.split()) <= 25
+            game = environment_class(env.source)()
+            assert len(game.reset(seed)[0].split()) <= 12
+            for action in ("\\boxed{1}", "\\boxed{up 1}"):
+                assert len(game.step(action)[0].split()) <= 12
+
+
+def test_sources_share_their_lines_across_families():
+    rng = np.random.default_rng(8)
+    lines = Counter()
+    for family in FAMILIES.values():
+        for _ in range(60):
+            lines.update(set(family.sample(rng).source.splitlines()))
+    assert len(lines) < 350
+
+
+@every_family
+def test_hint_states_the_mechanic_and_the_format_unless_vague(family):
+    rng = np.random.default_rng(9)
+    drawn = [family.sample(rng) for _ in range(200)]
+    assert all(env.hint.endswith(family.reply) for env in drawn)
+    vague = [env for env in drawn if env.vague]
+    assert 0.1 < len(vague) / len(drawn) < 0.4
+    assert {env.hint.removesuffix(f" {family.reply}") for env in vague} <= set(VAGUE_HINTS)
+    clear = {env.hint for env in drawn if not env.vague}
+    assert len(clear) >= min(3, len(family.mechanics))
+
+
+def test_vague_hint_leaves_the_expert_without_the_mechanic():
+    lift, rng = FAMILIES["lift"], np.random.default_rng(10)
+    vague = Mixture(vague_hints=1.0)
+    wins = [
+        expert_episode(lift.sample(rng, 9, vague), seed, True, 0.0, rng).final_return
+        for seed in range(100)
+    ]
+    assert np.mean(wins) < 0.8 < play(lift, 9, with_hint=True)[0]
+    assert lift.sample(rng, 9, vague).hint.endswith(MOVE_FORMAT)
+
+
+def test_expert_noise_costs_wins():
+    clean = np.mean([play(f, 8, True, count=40)[0] for f in FAMILIES.values()])
+    noisy = np.mean([play(f, 8, True, noise=0.4, count=40)[0] for f in FAMILIES.values()])
+    assert noisy < clean - 0.1
+
+
+def test_difficulty_mix_is_mostly_easy_with_a_thin_hard_tail():
+    rng = np.random.default_rng(11)
+    drawn = np.array([draw_knob(rng, Mixture()) for _ in range(20000)])
+    assert drawn.min() == 3 and np.median(drawn) in (4, 5) and drawn.max() <= 60
+    assert 0.02 < np.mean(drawn >= 20) < 0.05
+
+
+def test_near_knob_scatters_by_a_factor_around_its_argument():
+    rng = np.random.default_rng(12)
+    drawn = np.array([near_knob(rng, 20) for _ in range(4000)])
+    assert abs(np.log(drawn / 20).mean()) < 0.03
+    assert abs(np.log(drawn / 20).std() - 0.35) < 0.03
+    assert near_knob(rng, 1000) == 60 and near_knob(rng, 1, spread=0.0) == 2
+
+
+def test_designs_follow_the_mix():
+    pairs = list(designs(3000, np.random.default_rng(13)))
+    assert Counter(env.skill for env, _ in pairs) == dict.fromkeys(SKILLS, 500)
+    with_memory = [(env, memory) for env, memory in pairs if memory]
+    assert 0.45 < len(with_memory) / len(pairs) < 0.55
+    assert all(env.skill == memory.skill for env, memory in with_memory)
+    ratios = np.log([env.knob / memory.knob for env, memory in with_memory])
+    assert np.median(np.abs(ratios)) < 0.4
+    grounded = [any(cue in env.document for cue in CUES) for env, _ in pairs]
+    assert 0.65 < np.mean(grounded) < 0.75
+    assert 0.03 < np.mean([not env.document for env, _ in pairs]) < 0.07
+
+
+def test_grounded_documents_name_the_noun_and_the_colours_of_the_source():
+    rng = np.random.default_rng(14)
+    always = Mixture(generic_documents=0.0, no_document=0.0)
+    for family in FAMILIES.values():
+        for _ in range(20):
+            env = family.sample(rng, settings=always)
+            noun = env.source.split('NAME = "')[1].split('"')[0]
+            assert f" {noun}" in env.document
+            assert all(colour in env.document for colour in family.colours(env.mechanic))
+
+
+def test_no_document_states_a_number():
+    rng = np.random.default_rng(15)
+    assert not any(numbers(family.sample(rng).document) for family in FAMILIES.values())
+
+
+def test_training_sources_never_take_a_reserved_noun():
+    reserved = set(RESERVED["dev"] + RESERVED["test"])
+    assert reserved < {noun for nouns in TOPICS.values() for noun in nouns}
+    for env, _ in designs(2000, np.random.default_rng(16)):
+        assert env.source.split('NAME = "')[1].split('"')[0] not in reserved
+
+
+def test_bundled_corpus_is_what_the_generator_writes_and_well_formed():
+    records = [json.loads(line) for line in BUNDLED.read_text(encoding="utf-8").splitlines()]
+    assert records == list(bundled(CUES))
+    assert len(records) >= 200 and BUNDLED.stat().st_size < 150_000
+    assert len({record["id"] for record in records}) == len(records)
+    assert len({record["text"] for record in records}) > 0.95 * len(records)
+    for record in records:
+        assert set(record) == {"id", "text", "topic"}
+        assert 20 <= len(record["text"].split()) <= 60 and not numbers(record["text"])
+        assert record["topic"] in TOPICS or record["topic"] == "generic"
+
+
+def test_generator_writes_both_files_and_depends_on_its_seed_alone(tmp_path):
+    def rows(name, seed):
+        size = ["--designs=60", "--episodes=300"]
+        main([f"--out={tmp_path / name}", f"--seed={seed}", *size])
+        return [(tmp_path / name / f"{kind}.jsonl").read_text() for kind in ("designs", "episodes")]
+
+    first, again, other = rows("a", 1), rows("b", 1), rows("c", 2)
+    assert first == again
+    assert first[0] != other[0] and first[1] != other[1]
+    design = [json.loads(line) for line in first[0].splitlines()]
+    episode = [json.loads(line) for line in first[1].splitlines()]
+    assert (len(design), len(episode)) == (60, 300)
+    keys = {"family", "skill", "knob", "document", "source", "hint", "memory"}
+    assert all(set(row) == keys for row in design)
+    assert {row["with_hint"] for row in episode} == {True, False}
+    assert {row["return"] for row in episode} == {0.0, 1.0}
+    assert {row["family"] for row in episode} == set(FAMILIES)
+
+
+def test_polish_stage_and_overrides_reach_the_settings(tmp_path):
+    assert POLISH.noise_with_hint < Mixture().noise_with_hint
+    assert POLISH.noise_without_hint < Mixture().noise_without_hint
+    main([f"--out={tmp_path}", "--designs=60", "--episodes=10", "--stage=polish", "--memory=0"])
+    rows = (tmp_path / "designs.jsonl").read_text().splitlines()
+    assert all(json.loads(row)["memory"] is None for row in rows)
