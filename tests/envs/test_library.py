@@ -15,6 +15,7 @@ from spade_jax.envs.library import (
     designs,
     draw_knob,
     expert_episode,
+    idioms,
     knob_of,
     near_knob,
 )
@@ -198,6 +199,19 @@ def test_sources_share_their_lines_across_families():
         for _ in range(60):
             lines.update(set(family.sample(rng).source.splitlines()))
     assert len(lines) < 350
+
+
+def test_idioms_are_distinct_and_cover_nearly_every_source_line():
+    texts = idioms()
+    assert len(set(texts)) == len(texts) < 250
+    rng = np.random.default_rng(17)
+    sources = [family.sample(rng).source + "\n" for family in FAMILIES.values() for _ in range(60)]
+    lines = [line for source in sources for line in source.splitlines(keepends=True)]
+    assert np.mean([line in texts for line in lines]) > 0.85
+    beginnings = tuple(text for text in texts if text.startswith("    ") and text[-1] != "\n")
+    assert all(line in texts or line.startswith(beginnings) for line in lines)
+    assert all(any(text in source for source in sources) for text in texts if text[-1] == "\n")
+    assert "crane" in texts and "red" in texts
 
 
 @every_family

@@ -3,6 +3,7 @@
 from spade_jax.envs.library.expert import ExpertEpisode, expert_episode
 from spade_jax.envs.library.family import Family, Mechanic, SeedEnvironment, knob_of
 from spade_jax.envs.library.generate import designs, episodes
+from spade_jax.envs.library.idioms import idioms
 from spade_jax.envs.library.mixture import POLISH, Mixture, draw_knob, near_knob
 from spade_jax.envs.library.registry import FAMILIES, SKILLS
 
@@ -19,6 +20,7 @@ __all__ = [
     "draw_knob",
     "episodes",
     "expert_episode",
+    "idioms",
     "knob_of",
     "near_knob",
 ]
