@@ -29,6 +29,8 @@ class Environment(msgspec.Struct):
         hint_returns: of the plays with the hint, at the weights of step `born`.
         windows: per step since `born`: returns of the valid plays without the hint.
         faults: plays voided by the environment's fault.
+        reward: the designer's raw reward; None before it is final, or when the design is left out.
+        trained: its delay is over and it was part of an update.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Environment(msgspec.Struct):
     windows: list[list[float]] = msgspec.field(default_factory=list)
     faults: int = 0
     reward: float | None = None
+    trained: bool = False
 
     @property
     def accepted(self) -> bool:

@@ -1,9 +1,11 @@
 """Checks on a design that the sandbox cannot make: is it what was asked for, and is it a game?"""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sandbox_runner import EnvError, Pool
 from spade_jax.designer.environment import Environment
+from spade_jax.designer.skills import SkillMatcher, is_verbatim
+from spade_jax.envs.library import knob_of
 from spade_jax.rollout import Episode
 from spade_jax.text import canonical_action
 
@@ -83,3 +85,26 @@ def replay_wins(
                 running.append(lane)
     pool.close([session for session in sessions if not isinstance(session, EnvError)])
     return [count / len(seeds) for count in wins]
+
+
+def check_skills(
+    matcher: SkillMatcher,
+    environments: Sequence[Environment],
+    enforce: bool,
+    verbatim_sources: Collection[str],
+) -> None:
+    """Notes family, knob and verbatim copies; with `enforce` rejects designs of another skill.
+
+    Args:
+        verbatim_sources: `verbatim_keys` of the warm start's sources.
+    """
+    for environment in environments:
+        if not environment.source:
+            continue
+        match = matcher.match(environment.source)
+        environment.family = match.family
+        environment.knob = knob_of(environment.source)
+        environment.verbatim = is_verbatim(environment.source, verbatim_sources)
+        if enforce and match.skill != environment.skill:
+            found = match.skill or "no known structure"
+            environment.reject("off_skill", f"asked for {environment.skill}, wrote {found}")

@@ -1,0 +1,157 @@
+"""Every setting of a run, with the published values where there are any. Recipes change copies.
+
+A recipe is one file that calls `base.get_config()` and changes the lines that differ. Unknown keys
+are errors. Values are checked in `spade_jax/config.py` before anything expensive starts.
+"""
+
+from ml_collections import ConfigDict
+
+
+def get_config() -> ConfigDict:
+    c = ConfigDict()
+    c.seed = 0
+    c.steps = 400  # iterations, each with one optimizer step
+    c.prompts = "compact"  # folder under spade_jax/prompts
+
+    c.model = ConfigDict()
+    c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
+    c.model.overrides = ConfigDict(convert_dict=False)  # fields of ModelConfig
+
+    c.mesh = ConfigDict()  # devices along each axis; one may be -1: what is left
+    c.mesh.data = -1
+    c.mesh.fsdp = 1
+    c.mesh.tensor = 1
+    c.mesh.expert = 1
+
+    c.text = ConfigDict()
+    c.text.vocab_size = 1024  # of the sentencepiece model trained on the warm-start rows
+    c.text.idioms = 256  # source lines that are one token each
+
+    c.warm_start = ConfigDict()  # supervised stage before self-play
+    c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
+    c.warm_start.designs = 4000  # rows of the designer per stage
+    c.warm_start.episodes = 12_000  # expert episodes per stage
+    c.warm_start.steps = (300, 100)  # main stage, low-noise stage
+    c.warm_start.rows = 32  # packed rows of a batch
+    c.warm_start.length = 320  # positions of a row
+    c.warm_start.learning_rate = 2.5e-3
+    c.warm_start.save_every = 100  # steps
+
+    c.grounding = ConfigDict()
+    c.grounding.enabled = True  # ABLATION: False designs without documents
+    # "bundled", "machine", "jsonl:PATH", "tfds:NAME:SPLIT[:FIELD]"
+    c.grounding.sources = ("bundled",)
+    c.grounding.weights = (1.0,)
+    c.grounding.max_words = 6000
+
+    c.memory = ConfigDict()
+    c.memory.enabled = True  # ABLATION: False designs without examples and remembers nothing
+    c.memory.size = 200
+    c.memory.positives = 2
+    c.memory.negatives = 1
+    c.memory.use = 1.0  # share of designs that see memory
+    c.memory.snippet = 2000  # characters
+    c.memory.recent = 0  # > 0: choose among the newest records of the skill only
+    c.memory.top = 0  # > 0: draw from that many best by regret instead of max(3n, 10)
+
+    c.curriculum = ConfigDict()
+    c.curriculum.skills = (
+        "mathematical reasoning",
+        "logical deduction",
+        "spatial reasoning",
+        "pattern recognition",
+        "optimization",
+        "causal inference",
+    )
+    c.curriculum.skills_per_regen = 3
+    c.curriculum.num_envs = 24  # design slots
+    c.curriculum.max_attempts = 5  # designs tried per slot
+    c.curriculum.regen_interval = 4  # steps that an environment lives
+    c.curriculum.fixed_pool = 0  # > 0: that many designs are written at step 0 and never renewed
+
+    c.designer = ConfigDict()
+    c.designer.train = True  # False: frozen designer, its tokens carry no loss
+    c.designer.reward = "blend"  # spade_jax/rl/rewards.py: REWARDS
+    c.designer.delay = 4  # steps from a design to its training; at most regen_interval
+    c.designer.temperature = 0.6
+    c.designer.max_new_tokens = 16_384
+    c.designer.weight = 1.0  # of the role's loss
+    c.designer.role_scale = True  # times min(max_scale, agent rows / designer rows * interval)
+    c.designer.max_scale = 50.0
+    c.designer.baseline = "batch"  # or "moving"
+    c.designer.baseline_decay = 0.8
+    c.designer.negative_scale = 1.0  # factor on negative advantages
+    c.designer.train_invalid = False  # train rejected designs with these rewards
+    c.designer.invalid_reward = -0.2
+    c.designer.off_skill_reward = 0.0
+    c.designer.degenerate_reward = 0.0
+    c.designer.fault_reward = -0.5  # an environment that failed during play
+    c.designer.check_skill = False  # reject designs that are not of the skill asked for
+    c.designer.skill_similarity = 0.5  # least structural similarity that counts as a family
+    c.designer.w_reg = 0.4
+    c.designer.s_reg = 0.15
+    c.designer.regret_floor = True
+    c.designer.w_plat = 0.6
+    c.designer.plateau_low = 0.4
+    c.designer.plateau_high = 0.6
+    c.designer.plateau_ramp = 0.25
+    c.designer.w_lp = 0.0
+    c.designer.s_lp = 0.10
+    c.designer.w_front = 0.0
+    c.designer.s_front = 0.08
+
+    c.agent = ConfigDict()
+    c.agent.plays_per_env = 16
+    c.agent.hint_plays_per_env = 16
+    c.agent.seeds_per_env = 1  # divides both numbers of plays
+    c.agent.group = "environment"  # advantage group; or "seed": (environment, seed)
+    c.agent.normalise = True  # divide by the group's std
+    c.agent.temperature = 0.6
+    c.agent.max_new_tokens = 8192
+    c.agent.max_turns = 25
+    c.agent.weight = 1.0
+
+    c.sampler = ConfigDict()
+    for role, slots, length in (("designer", 32, 32_768), ("agent", 128, 32_768)):
+        c.sampler[role] = ConfigDict()
+        c.sampler[role].num_slots = slots
+        c.sampler[role].max_len = length
+        c.sampler[role].prefill_rows = 16
+        c.sampler[role].prefill_chunk = 16
+        c.sampler[role].decode_chunk = 16
+
+    c.learner = ConfigDict()
+    for role, rows, length in (("designer", 8, 32_767), ("agent", 8, 32_767)):
+        c.learner[role] = ConfigDict()
+        c.learner[role].rows = rows  # of a micro-batch
+        c.learner[role].length = length  # positions of a row; at least the role's context - 1
+    c.learner.aggregation = "trajectory"  # or "token"
+    c.learner.mask_truncated = False
+    c.learner.clip_low = 0.2
+    c.learner.clip_high = 0.28
+    c.learner.old_logprobs = "recomputed"  # or "sampled"
+    c.learner.importance_cap = 2.0
+    c.learner.kl = 0.0
+    c.learner.entropy = 0.0
+    c.learner.learning_rate = 1e-6
+    c.learner.b1 = 0.9
+    c.learner.b2 = 0.98
+    c.learner.weight_decay = 0.1
+    c.learner.grad_clip = 1.0
+    c.learner.warmup_steps = 0
+
+    c.sandbox = ConfigDict()
+    c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution
+    c.sandbox.memory_mib = 256
+    c.sandbox.max_children = 512
+
+    c.eval = ConfigDict()
+    c.eval.split = "dev"  # "test" is for final reports only, never for choices
+    c.eval.every = 0  # steps; besides before the first and after the last
+    c.eval.episodes = 8  # per environment at temperature 1
+    c.eval.max_turns = 12
+
+    c.checkpoint = ConfigDict()
+    c.checkpoint.every = 10  # steps
+    c.checkpoint.keep = 2
+    return c

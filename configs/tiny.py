@@ -1,0 +1,61 @@
+"""SPADE from scratch on a laptop: a 0.6 M parameter model designs and plays its own environments.
+
+Command    make demo
+           python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny
+Hardware   two CPU cores, 4 GB of memory
+"""
+
+from configs import base
+
+
+def get_config():
+    c = base.get_config()
+    c.steps = 30
+    c.model.overrides = {"num_layers": 2, "d_ff": 384}
+
+    c.memory.positives = 1
+    c.memory.negatives = 1
+    c.memory.use = 0.5
+    c.memory.snippet = 1600
+    c.memory.recent = 20
+    c.memory.top = 6
+    c.grounding.max_words = 40
+
+    c.curriculum.skills_per_regen = 6
+    c.curriculum.max_attempts = 1
+    c.curriculum.regen_interval = 1
+
+    c.designer.delay = 1
+    c.designer.temperature = 1.0
+    c.designer.max_new_tokens = 160
+    c.designer.weight = 2.0
+    c.designer.role_scale = False
+    c.designer.baseline = "moving"
+    c.designer.negative_scale = 0.35
+    c.designer.train_invalid = True
+    c.designer.check_skill = True
+    c.designer.s_reg = 0.3
+
+    c.agent.plays_per_env = 6
+    c.agent.hint_plays_per_env = 4
+    c.agent.seeds_per_env = 2
+    c.agent.group = "seed"
+    c.agent.temperature = 1.0
+    c.agent.max_new_tokens = 8
+    c.agent.max_turns = 12
+
+    c.sampler.designer.num_slots = 24
+    c.sampler.designer.max_len = 384
+    c.sampler.agent.num_slots = 96
+    c.sampler.agent.max_len = 160
+    c.learner.designer.rows = 8
+    c.learner.designer.length = 383
+    c.learner.agent.rows = 16
+    c.learner.agent.length = 159
+    c.learner.kl = 0.03
+    c.learner.learning_rate = 6e-4
+    c.learner.weight_decay = 0.0
+
+    c.eval.episodes = 4
+    c.checkpoint.every = 5
+    return c

@@ -1,0 +1,169 @@
+"""Checks a config before anything expensive starts: each rule names a key and what is expected."""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from spade_jax import models
+from spade_jax.prompts import styles
+from spade_jax.rl import REWARDS
+
+
+class ConfigError(ValueError):
+    """A setting is impossible; the message names the key, its value and what was expected."""
+
+
+Rule = tuple[str, Callable[[Any], bool], str]
+
+
+def _choice(key: str, options) -> Rule:
+    options = sorted(options)
+    return key, lambda value: value in options, f"one of {', '.join(options)}"
+
+
+def _at_least(key: str, low: float) -> Rule:
+    return key, lambda value: value >= low, f"at least {low}"
+
+
+def _above(key: str, low: float) -> Rule:
+    return key, lambda value: value > low, f"above {low}"
+
+
+def _share(key: str) -> Rule:
+    return key, lambda value: 0 <= value <= 1, "in [0, 1]"
+
+
+RULES: tuple[Rule, ...] = (
+    _at_least("steps", 1),
+    _choice("prompts", styles()),
+    _choice("model.preset", models.PRESETS),
+    _at_least("text.vocab_size", 400),
+    *(_at_least(f"warm_start.{key}", 1) for key in ("designs", "episodes", "rows", "length")),
+    ("warm_start.steps", lambda v: len(v) == 2 and min(v) >= 0, "two counts of at least 0"),
+    _above("warm_start.learning_rate", 0),
+    _at_least("warm_start.save_every", 1),
+    _at_least("grounding.max_words", 1),
+    _at_least("memory.size", 1),
+    *(_at_least(f"memory.{key}", 0) for key in ("positives", "negatives", "recent", "top")),
+    _at_least("memory.snippet", 1),
+    _share("memory.use"),
+    ("curriculum.skills", lambda v: len(v) > 0, "at least one skill"),
+    *(
+        _at_least(f"curriculum.{key}", 1)
+        for key in ("skills_per_regen", "num_envs", "max_attempts", "regen_interval")
+    ),
+    _at_least("curriculum.fixed_pool", 0),
+    _choice("designer.reward", REWARDS),
+    _at_least("designer.delay", 1),
+    _at_least("designer.temperature", 0),
+    _at_least("designer.max_new_tokens", 1),
+    _at_least("designer.weight", 0),
+    _choice("designer.baseline", ("batch", "moving")),
+    _share("designer.baseline_decay"),
+    _at_least("designer.negative_scale", 0),
+    _share("designer.skill_similarity"),
+    _above("designer.s_reg", 0),
+    _above("designer.plateau_ramp", 0),
+    _above("designer.s_lp", 0),
+    _above("designer.s_front", 0),
+    *(
+        _at_least(f"agent.{key}", 1)
+        for key in (
+            "plays_per_env", "hint_plays_per_env", "seeds_per_env", "max_new_tokens", "max_turns"
+        )
+    ),
+    _choice("agent.group", ("environment", "seed")),
+    _at_least("agent.temperature", 0),
+    _at_least("agent.weight", 0),
+    *(
+        _at_least(f"sampler.{role}.{key}", 1)
+        for role in ("designer", "agent")
+        for key in ("num_slots", "prefill_rows", "prefill_chunk", "decode_chunk")
+    ),
+    *(_at_least(f"sampler.{role}.max_len", 2) for role in ("designer", "agent")),
+    *(_at_least(f"learner.{role}.rows", 1) for role in ("designer", "agent")),
+    _choice("learner.aggregation", ("trajectory", "token")),
+    _choice("learner.old_logprobs", ("recomputed", "sampled")),
+    *(_at_least(f"learner.{key}", 0) for key in ("clip_low", "clip_high", "kl", "weight_decay")),
+    _above("learner.importance_cap", 0),
+    _above("learner.learning_rate", 0),
+    _above("learner.grad_clip", 0),
+    _above("sandbox.call_cpu", 0),
+    _at_least("sandbox.memory_mib", 16),
+    _at_least("sandbox.max_children", 1),
+    _choice("eval.split", ("dev", "test")),
+    _at_least("eval.every", 0),
+    _at_least("eval.episodes", 1),
+    _at_least("eval.max_turns", 1),
+    _at_least("checkpoint.every", 1),
+    _at_least("checkpoint.keep", 1),
+)  # fmt: skip
+
+
+def lookup(config: ConfigDict, key: str) -> Any:
+    """The value of a dotted key."""
+    value: Any = config
+    for part in key.split("."):
+        value = value[part]
+    return value
+
+
+def validate(config: ConfigDict) -> None:
+    """Raises ConfigError at the first rule that does not hold. Compiles nothing."""
+    for key, holds, expected in RULES:
+        value = lookup(config, key)
+        try:
+            good = holds(value)
+        except TypeError:
+            good = False
+        if not good:
+            raise ConfigError(f"{key}={value!r}: expected {expected}")
+    for key, value, good, expected in _relations(config):
+        if not good:
+            raise ConfigError(f"{key}={value!r}: expected {expected}")
+
+
+def _relations(c: ConfigDict):
+    """Rules that join several settings."""
+    for key in ("plays_per_env", "hint_plays_per_env"):
+        plays = c.agent[key]
+        yield (
+            f"agent.{key}", plays, plays % c.agent.seeds_per_env == 0,
+            f"a multiple of agent.seeds_per_env={c.agent.seeds_per_env}",
+        )  # fmt: skip
+    yield (
+        "designer.delay", c.designer.delay, c.designer.delay <= c.curriculum.regen_interval,
+        f"at most curriculum.regen_interval={c.curriculum.regen_interval}",
+    )  # fmt: skip
+    yield (
+        "curriculum.skills_per_regen", c.curriculum.skills_per_regen,
+        c.curriculum.skills_per_regen <= len(c.curriculum.skills),
+        f"at most the number of curriculum.skills={len(c.curriculum.skills)}",
+    )  # fmt: skip
+    for role in ("designer", "agent"):
+        length, context = c.learner[role].length, c.sampler[role].max_len
+        yield (
+            f"learner.{role}.length", length, length >= context - 1,
+            f"at least sampler.{role}.max_len - 1 = {context - 1}",
+        )  # fmt: skip
+        data = max(1, c.mesh.data) * max(1, c.mesh.fsdp)
+        for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
+                           (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
+            yield (
+                key, count, count % data == 0,
+                f"a multiple of mesh.data * mesh.fsdp = {data}",
+            )  # fmt: skip
+    yield (
+        "grounding.weights", c.grounding.weights,
+        len(c.grounding.weights) == len(c.grounding.sources) and min(c.grounding.weights) > 0,
+        f"one positive weight for each of the {len(c.grounding.sources)} grounding.sources",
+    )  # fmt: skip
+    for source in c.grounding.sources:
+        path = source.partition(":")[2]
+        if source.startswith("jsonl:"):
+            yield "grounding.sources", source, pathlib.Path(path).is_file(), "an existing file"
+    if c.warm_start.path:
+        folder = pathlib.Path(c.warm_start.path) / "warm_start"
+        yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"

@@ -1,0 +1,35 @@
+from spade_jax.designer.curriculum import active_skills, requests
+from spade_jax.designer.design import (
+    DesignRequest,
+    DesignSettings,
+    designer_prompt,
+    validate,
+    write_designs,
+)
+from spade_jax.designer.environment import Environment
+from spade_jax.designer.guards import check_skills, reject_degenerate, replay_wins
+from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
+from spade_jax.designer.skills import SkillMatcher, is_verbatim, near_duplicate, verbatim_keys
+
+__all__ = [
+    "DesignRequest",
+    "DesignSettings",
+    "Environment",
+    "Memory",
+    "MemorySettings",
+    "Negative",
+    "Record",
+    "Selection",
+    "SkillMatcher",
+    "active_skills",
+    "check_skills",
+    "designer_prompt",
+    "is_verbatim",
+    "near_duplicate",
+    "reject_degenerate",
+    "replay_wins",
+    "requests",
+    "validate",
+    "verbatim_keys",
+    "write_designs",
+]

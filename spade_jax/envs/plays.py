@@ -1,0 +1,69 @@
+"""Many plays of many environments in one go: training arms and evaluation alike."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from sandbox_runner import Pool, Session
+from spade_jax.envs.world import SandboxWorld, Seat
+from spade_jax.prompts import Prompts
+from spade_jax.rollout import Episode, Task, play
+from spade_jax.sampler import Engine
+from spade_jax.text import ChatRenderer
+
+
+@dataclasses.dataclass(frozen=True)
+class PlaySettings:
+    """How the agent plays; `temperature` 0 is greedy."""
+
+    temperature: float
+    max_turns: int
+    max_new_tokens: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayRequest:
+    """One play: the environment's seed, the sampler's noise seed, and the hint or None."""
+
+    seed: int
+    sample_seed: int
+    hint: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """One environment and the plays that are wanted of it."""
+
+    source: str
+    shareable: bool
+    plays: tuple[PlayRequest, ...]
+
+
+class Player:
+    """Plays programs with one engine, chat format and sandbox pool."""
+
+    def __init__(self, engine: Engine, chat: ChatRenderer, pool: Pool, prompts: Prompts):
+        self._engine, self._chat, self._pool = engine, chat, pool
+        self._world = SandboxWorld(pool, prompts)
+
+    def play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
+        """The episodes of each program, in the order of its plays."""
+        wanted = [(program, request) for program in programs for request in program.plays]
+        sessions = self._pool.open(
+            [program.source for program, _ in wanted],
+            [program.shareable for program, _ in wanted],
+            settings.max_turns,
+        )
+        tasks = [
+            Task(
+                place=Seat(session, request.hint),
+                seed=request.seed,
+                sample_seed=request.sample_seed,
+                temperature=settings.temperature,
+                max_turns=settings.max_turns,
+                max_new_tokens=settings.max_new_tokens,
+            )
+            for session, (_, request) in zip(sessions, wanted, strict=True)
+        ]
+        episodes = iter(play(self._engine, self._chat, self._world, tasks))
+        self._pool.close([session for session in sessions if isinstance(session, Session)])
+        return [[next(episodes) for _ in program.plays] for program in programs]

@@ -1,0 +1,50 @@
+"""Scores the agent on held-out environments: by difficulty level, sampled and greedy."""
+
+from collections.abc import Sequence
+
+from spade_jax import seeding
+from spade_jax.envs import Player, PlayRequest, PlaySettings, Program
+from spade_jax.eval.held_out import HeldOut
+from spade_jax.statistics import mean, standard_error
+
+
+def evaluate(
+    player: Player,
+    environments: Sequence[HeldOut],
+    episodes: int,
+    settings: PlaySettings,
+    seed: int,
+) -> dict[str, float]:
+    """Mean returns without hints. The same seeds whatever the parameters, so that two evaluations
+    of a run are paired.
+
+    Args:
+        episodes: per environment.
+
+    Returns:
+        `all`, `stderr` (over episodes), `level_1` to `level_4`, `hard` (the top two levels),
+        `seen` and `unseen` (families that training shows with other constants, or never).
+    """
+    programs = [
+        Program(
+            environment.source,
+            True,
+            tuple(
+                PlayRequest(
+                    seeding.derive(seed, environment.name, "env", k),
+                    seeding.derive(seed, environment.name, "sample", k),
+                )
+                for k in range(episodes)
+            ),
+        )
+        for environment in environments
+    ]
+    played = player.play(programs, settings)
+    returns: dict[str, list[float]] = {}
+    for environment, plays in zip(environments, played, strict=True):
+        values = [play.final_return for play in plays]
+        groups = ["all", f"level_{environment.level}", "seen" if environment.seen else "unseen"]
+        for group in (*groups, "hard") if environment.level >= 3 else groups:
+            returns.setdefault(group, []).extend(values)
+    scores = {group: mean(values) for group, values in sorted(returns.items())}
+    return scores | {"stderr": standard_error(returns["all"])}

@@ -1,0 +1,61 @@
+"""python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny [--config.KEY=VALUE ...]
+
+Modes: train (default; resumes what is in the workdir), eval (scores the newest checkpoint on the
+held-out set), generate (prints new designs with their verdicts), play (lets the model play one
+environment file, without and with its hint, and prints the transcripts).
+"""
+
+import pathlib
+import sys
+from collections.abc import Callable
+
+from absl import app, flags
+from ml_collections import config_flags
+
+from spade_jax import modes
+from spade_jax.checkpoint import CheckpointError
+from spade_jax.config import ConfigError, validate
+from spade_jax.grounding import CorpusError
+from spade_jax.models import ModelError
+from spade_jax.parallel import MeshError
+
+CONFIG = config_flags.DEFINE_config_file("config", None, "Recipe: a file under configs/.")
+WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when missing.")
+MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
+ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
+COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
+
+USER_ERRORS = (ConfigError, ModelError, MeshError, CorpusError, CheckpointError, modes.ModeError)
+
+
+def main(argv: list[str]) -> int:
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings look like --config.steps=3")
+    if WORKDIR.value is None:
+        raise app.UsageError("--workdir is missing: the folder that the run writes to")
+    config = CONFIG.value
+    try:
+        validate(config)
+        options = modes.Options(env=ENV.value, count=COUNT.value)
+        return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
+    except USER_ERRORS as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+
+
+def run(main_: Callable[[list[str]], int]) -> None:
+    """`app.run`, with one clear line instead of a traceback for a bad --config."""
+    flags.mark_flag_as_required("config")
+    app.run(main_, flags_parser=_parse)
+
+
+def _parse(argv: list[str]) -> list[str]:
+    try:
+        return app.parse_flags_with_usage(argv)
+    except (AttributeError, KeyError, FileNotFoundError, TypeError, ValueError) as error:
+        print(f"ConfigError: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    run(main)

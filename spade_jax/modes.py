@@ -1,0 +1,244 @@
+"""What `spade_jax.main --mode` runs: train, eval, generate, play."""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable
+
+import jax
+import msgspec
+import rich
+from ml_collections import ConfigDict
+from rich.markup import escape
+
+from spade_jax import rooms as rooms_lib
+from spade_jax import seeding, train, warm_start
+from spade_jax.checkpoint import CheckpointError, Checkpoints
+from spade_jax.closing import closing_report
+from spade_jax.envs import PlayRequest, PlaySettings, Program
+from spade_jax.eval import evaluate, held_out
+from spade_jax.interrupt import StopRequest
+from spade_jax.metrics import MetricsWriter
+from spade_jax.progress import Progress
+from spade_jax.rooms import Rooms
+from spade_jax.state import Records, RunState
+
+
+class ModeError(ValueError):
+    """A mode needs something that was not given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Flags besides config and workdir: `env` for play, `count` for generate."""
+
+    env: str | None = None
+    count: int = 4
+
+
+def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
+    del options
+    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
+        checkpoints = Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
+        try:
+            state = _initial_state(rooms, checkpoints, stop)
+            if state is not None:
+                state = _self_play(rooms, state, checkpoints, stop)
+        finally:
+            checkpoints.close()
+    done = state is not None and state.records.step >= config.steps
+    if done:
+        closing_report(workdir)
+    else:
+        rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
+    return 0
+
+
+def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) -> RunState | None:
+    """The newest checkpoint, else a warm-started state; None when the warm start was stopped."""
+    if checkpoints.latest() is not None:
+        return checkpoints.restore(abstract_state(rooms))
+    config = rooms.config
+    total = sum(config.warm_start.steps)
+    with Progress(total, label="warm start") as progress:
+        params = warm_start.train(
+            config, rooms.model, rooms.mesh, rooms.warm, rooms.prompts,
+            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
+        )  # fmt: skip
+    if params is None:
+        return None
+    learner = rooms.learner.adopt(params)
+    return RunState(learner, learner.params if config.learner.kl else None, Records())
+
+
+def abstract_state(rooms: Rooms) -> RunState:
+    """Shapes and shardings of the run's state, for a restore."""
+    shapes = jax.eval_shape(rooms.learner.init, jax.random.key(0))
+    like = jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        shapes, rooms.learner.shardings,
+    )  # fmt: skip
+    return RunState(like, like.params if rooms.config.learner.kl else None, Records())
+
+
+def _self_play(
+    rooms: Rooms, state: RunState, checkpoints: Checkpoints, stop: StopRequest
+) -> RunState:
+    config, workdir = rooms.config, rooms.workdir
+    with (
+        MetricsWriter(workdir) as writer,
+        Progress(config.steps, label="self-play", start=state.records.step) as progress,
+    ):
+        if state.records.step == 0:
+            writer.truncate_after(-1)
+            writer.write(0, _score(rooms, state, progress))
+        writer.truncate_after(state.records.step)
+        while state.records.step < config.steps and not stop.requested():
+            state, metrics, designs = train.iteration(rooms, state, progress)
+            step = state.records.step
+            with progress.phase("write"):
+                _write_environments(workdir, designs)
+            every = config.eval.every
+            if step == config.steps or (every and step % every == 0):
+                metrics |= _score(rooms, state, progress)
+            with progress.phase("save"):
+                if step == config.steps or step % config.checkpoint.every == 0 or stop.requested():
+                    checkpoints.save(state)
+            writer.write(step, metrics | progress.times())
+            progress.step(step, metrics)
+    return state
+
+
+def _score(rooms: Rooms, state: RunState, progress: Progress) -> dict[str, float]:
+    """Held-out scores named `eval/SPLIT/MODE/GROUP`, at temperature 1 ("sampled") and "greedy"."""
+    config = rooms.config
+    rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
+    environments, scores = held_out(config.eval.split), {}
+    for mode, temperature, episodes in (("sampled", 1.0, config.eval.episodes), ("greedy", 0.0, 2)):
+        settings = PlaySettings(temperature, config.eval.max_turns, config.agent.max_new_tokens)
+        with progress.phase("eval"):
+            found = evaluate(
+                rooms.player, environments, episodes, settings,
+                seeding.derive(config.seed, "eval", config.eval.split, mode),
+            )  # fmt: skip
+        prefix = f"eval/{config.eval.split}/{mode}"
+        scores |= {f"{prefix}/{group}": value for group, value in found.items()}
+    return scores
+
+
+def _write_environments(workdir: pathlib.Path, designs) -> None:
+    """One `.py` file (the source, or the whole reply when it holds none) and one `.json` each."""
+    folder = workdir / "environments"
+    folder.mkdir(parents=True, exist_ok=True)
+    for design in designs:
+        (folder / f"{design.name}.py").write_text(design.source or design.reply)
+        record = msgspec.to_builtins(design)
+        for key in ("trajectory", "source"):
+            del record[key]
+        plays = design.plays()
+        record["regret"] = max(0.0, plays.gap) if plays else None
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
+        (folder / f"{design.name}.json").write_bytes(text + b"\n")
+
+
+class open_rooms:
+    """`with open_rooms(config, workdir) as rooms`: builds the parts and ends their processes."""
+
+    def __init__(self, config: ConfigDict, workdir: pathlib.Path):
+        self._config, self._workdir = config, workdir
+
+    def __enter__(self) -> Rooms:
+        self._workdir.mkdir(parents=True, exist_ok=True)
+        self._rooms = rooms_lib.build(self._config, self._workdir)
+        return self._rooms
+
+    def __exit__(self, *_) -> None:
+        self._rooms.close()
+
+
+def _trained(rooms: Rooms) -> RunState:
+    """The newest checkpoint of the workdir.
+
+    Raises:
+        CheckpointError: the run has none.
+    """
+    checkpoints = Checkpoints(rooms.workdir / "checkpoints", rooms.config.checkpoint.keep)
+    try:
+        return checkpoints.restore(abstract_state(rooms))
+    finally:
+        checkpoints.close()
+
+
+def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints the held-out scores of the newest checkpoint."""
+    del options
+    _require_run(workdir)
+    with open_rooms(config, workdir) as rooms, Progress(1, label="eval") as progress:
+        state = _trained(rooms)
+        scores = _score(rooms, state, progress)
+    for name, value in scores.items():
+        print(f"{name:50} {value:.3f}")
+    return 0
+
+
+def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints `options.count` new designs with their verdicts."""
+    _require_run(workdir)
+    with config.unlocked():
+        config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
+    with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
+        state = _trained(rooms)
+        rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
+        designs = train.design(rooms, state, progress)
+    for design in designs:
+        verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
+        print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")
+    return 0
+
+
+def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints the model's play of one environment file, without and with the hint beside it.
+
+    The hint is the text of `FILE` with the suffix `.hint`, or the `hint` of `FILE` with `.json`.
+    """
+    if options.env is None or not pathlib.Path(options.env).is_file():
+        raise ModeError(f"--env={options.env}: expected an environment's Python file")
+    _require_run(workdir)
+    path = pathlib.Path(options.env)
+    hint = _hint_beside(path)
+    arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
+    seed = seeding.derive(config.seed, "play", path.name)
+    plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
+    with open_rooms(config, workdir) as rooms:
+        state = _trained(rooms)
+        rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
+        program = Program(path.read_text(), False, plays)
+        (episodes,) = rooms.player.play([program], rooms.play_settings)
+    for (label, _), episode in zip(arms, episodes, strict=True):
+        print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
+        if episode.error is not None:
+            print(episode.error)
+        for message in episode.transcript:
+            print(f"{message.role}: {message.content}")
+    return 0
+
+
+def _hint_beside(path: pathlib.Path) -> str | None:
+    if (text := path.with_suffix(".hint")).is_file():
+        return text.read_text().strip()
+    if (record := path.with_suffix(".json")).is_file():
+        return msgspec.json.decode(record.read_bytes()).get("hint") or None
+    return None
+
+
+def _require_run(workdir: pathlib.Path) -> None:
+    if not (workdir / "checkpoints").is_dir():
+        raise CheckpointError(f"{workdir} holds no checkpoints; train first (--mode=train)")
+
+
+MODES: dict[str, Callable[[ConfigDict, pathlib.Path, Options], int]] = {
+    "train": run_training,
+    "eval": run_eval,
+    "generate": run_generate,
+    "play": run_play,
+}

@@ -1,0 +1,119 @@
+"""Builds the parts of a run from its config: everything that is not state."""
+
+import dataclasses
+import pathlib
+
+from ml_collections import ConfigDict
+
+import sandbox_runner
+from spade_jax import models, parallel, seeding, warm_start
+from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
+from spade_jax.envs import Player, PlaySettings
+from spade_jax.envs.library import FAMILIES
+from spade_jax.grounding import Corpus, open_corpus
+from spade_jax.prompts import Prompts
+from spade_jax.rl import (
+    DesignerAdvantageSettings,
+    Learner,
+    LossSettings,
+    OptimizerSettings,
+    RewardSettings,
+)
+from spade_jax.sampler import Engine, EngineSettings
+
+
+@dataclasses.dataclass
+class Rooms:
+    """The parts that `train.py` moves data between.
+
+    Attributes:
+        engines: "designer" and "agent", which differ only in the shape of their cache.
+        corpus: None when grounding is ablated.
+    """
+
+    config: ConfigDict
+    workdir: pathlib.Path
+    model: models.ModelConfig
+    mesh: object
+    prompts: Prompts
+    warm: warm_start.WarmStart
+    learner: Learner
+    engines: dict[str, Engine]
+    pool: sandbox_runner.Pool
+    player: Player
+    matcher: SkillMatcher
+    corpus: Corpus | None
+    design_settings: DesignSettings
+    play_settings: PlaySettings
+    reward_settings: RewardSettings
+    advantage_settings: DesignerAdvantageSettings
+    memory_settings: MemorySettings
+
+    def close(self) -> None:
+        self.pool.shut_down()
+
+
+def _pick(section: ConfigDict, settings_class, **more):
+    """An instance of a settings dataclass from the fields of the same names."""
+    names = {field.name for field in dataclasses.fields(settings_class)}
+    found = {name: value for name, value in section.items() if name in names}
+    return settings_class(**{**found, **more})
+
+
+def _references() -> list[tuple[str, str, str]]:
+    """(skill, family, source) of a few seed environments of every family."""
+    rng = seeding.generator("skill references")
+    return [
+        (family.skill, name, family.sample(rng).source)
+        for name, family in FAMILIES.items()
+        for _ in range(8)
+    ]
+
+
+def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
+    """All parts; compiles nothing yet. The pool's processes start with their first use."""
+    corpus = None
+    if config.grounding.enabled:
+        corpus = open_corpus(config.grounding.sources, config.grounding.weights)
+    mesh = parallel.make_mesh(config.mesh)
+    prompts = Prompts(config.prompts)
+    warm = warm_start.prepare(config, workdir, prompts)
+    model = models.from_config(config.model, warm.tokenizer.vocab_size)
+    engines = {
+        role: Engine(model, mesh, EngineSettings(**config.sampler[role]))
+        for role in ("designer", "agent")
+    }
+    limits = sandbox_runner.Limits(
+        call_cpu=config.sandbox.call_cpu,
+        memory_bytes=config.sandbox.memory_mib << 20,
+        max_children=config.sandbox.max_children,
+    )
+    pool = sandbox_runner.Pool(limits)
+    designer = config.designer
+    return Rooms(
+        config=config,
+        workdir=workdir,
+        model=model,
+        mesh=mesh,
+        prompts=prompts,
+        warm=warm,
+        learner=Learner(
+            model, mesh, "policy", _pick(config.learner, LossSettings),
+            _pick(config.learner, OptimizerSettings),
+        ),
+        engines=engines,
+        pool=pool,
+        player=Player(engines["agent"], warm.chat, pool, prompts),
+        matcher=SkillMatcher(_references(), designer.skill_similarity),
+        corpus=corpus,
+        design_settings=_pick(
+            designer, DesignSettings, max_turns=config.agent.max_turns,
+            snippet=config.memory.snippet,
+        ),
+        play_settings=_pick(config.agent, PlaySettings),
+        reward_settings=_pick(designer, RewardSettings),
+        advantage_settings=_pick(
+            designer, DesignerAdvantageSettings, decay=designer.baseline_decay
+        ),
+        memory_settings=_pick(config.memory, MemorySettings),
+    )  # fmt: skip

@@ -1,0 +1,111 @@
+"""The numbers of one step, from what happened in it. Every value is computed from this step's data."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from spade_jax.designer import Environment
+from spade_jax.rl import zero_variance_groups
+from spade_jax.rollout import Episode
+
+EASY, HARD = 0.8, 0.2  # win rates above and below which an environment is trivial or hard
+
+Metrics = dict[str, float]
+
+
+def mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if len(values) else None
+
+
+def designs(attempts: Sequence[Environment]) -> Metrics:
+    """What the designer wrote this step; empty when it wrote nothing."""
+    if not attempts:
+        return {}
+    rejections = Counter(attempt.stage for attempt in attempts if attempt.stage)
+    valid = [attempt for attempt in attempts if attempt.stage in (None, "degenerate", "off_skill")]
+    metrics = {
+        "designer/designs": len(attempts),
+        "designer/valid_fraction": len(valid) / len(attempts),
+        "designer/accepted_fraction": mean([attempt.accepted for attempt in attempts]),
+        "designer/distinct_fraction": len({a.source for a in attempts}) / len(attempts),
+        "designer/reply_tokens": mean([a.trajectory.num_sampled() for a in attempts]),
+    }
+    metrics |= {f"designer/rejected/{stage}": n for stage, n in sorted(rejections.items())}
+    if valid:
+        metrics["designer/novel_fraction"] = mean([not attempt.verbatim for attempt in valid])
+        metrics["designer/family_entropy"] = entropy([attempt.family for attempt in valid])
+    knobs = [attempt.knob for attempt in valid if attempt.knob is not None]
+    if knobs:
+        for name, q in (("p10", 10), ("median", 50), ("p90", 90)):
+            metrics[f"designer/knob_{name}"] = float(np.percentile(knobs, q))
+    return metrics
+
+
+def entropy(labels: Sequence[object]) -> float:
+    """Entropy of the labels' shares, nats."""
+    shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Metrics:
+    """Regret and difficulty of the environments whose two arms were played this step, and the
+    rewards of the designs that are trained in it."""
+    played = [plays for environment in fresh if (plays := environment.plays()) is not None]
+    metrics: Metrics = {"designer/environments": len(played)}
+    if played:
+        wins = np.array([plays.first for plays in played])
+        hard, easy = float(np.mean(wins < HARD)), float(np.mean(wins > EASY))
+        metrics |= {
+            "designer/regret": mean([max(0.0, plays.gap) for plays in played]),
+            "designer/hint_gap": mean([plays.gap for plays in played]),
+            "designer/trivial_fraction": easy,
+            "designer/hard_fraction": hard,
+            "designer/in_band_fraction": 1.0 - hard - easy,
+        }
+    skills: dict[str, list[float]] = {}
+    for design in due:
+        if design.reward is not None:
+            skills.setdefault(design.skill, []).append(design.reward)
+    for skill, rewards in sorted(skills.items()):
+        metrics[f"designer/reward/{skill.replace(' ', '_')}"] = mean(rewards)
+    return metrics
+
+
+def plays(episodes: dict[str, list[list[Episode]]], group: str) -> Metrics:
+    """Win rates, lengths and truncation of this step's plays; `group` as in `config.agent.group`."""
+    valid = {
+        arm: [e for per_env in groups for e in per_env if e.outcome != "void"]
+        for arm, groups in episodes.items()
+    }
+    plain = valid["plain"]
+    everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
+    metrics: Metrics = {
+        "agent/episodes": len(everything),
+        "agent/void_fraction": mean([e.outcome == "void" for e in everything]),
+        "agent/win_rate": win_rate(plain),
+        "agent/win_rate_hint": win_rate(valid["hint"]),
+        "agent/turns": mean([len(e.replies) for e in plain]),
+        "agent/reply_tokens": mean([e.trajectory.num_sampled() for e in plain]),
+        "agent/cut_fraction": mean([e.outcome in ("cut", "context") for e in plain]),
+        "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
+    }
+    keys, returns = [], []
+    for index, per_env in enumerate(episodes["plain"]):
+        for episode in per_env:
+            if episode.outcome != "void":
+                keys.append((index, episode.task.seed if group == "seed" else None))
+                returns.append(episode.final_return)
+    metrics["agent/zero_variance_groups"] = zero_variance_groups(returns, keys)
+    return {name: value for name, value in metrics.items() if value is not None}
+
+
+def win_rate(episodes: Sequence[Episode]) -> float | None:
+    """Mean return, which is the share of wins when rewards are 0 or 1."""
+    return mean([episode.final_return for episode in episodes])
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean; 0 for fewer than two values."""
+    return float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,0 +1,352 @@
+"""The training cycle. Reading `iteration` from top to bottom is reading the algorithm."""
+
+from collections.abc import Iterable, Sequence
+
+import jax
+from ml_collections import ConfigDict
+
+from spade_jax import seeding, statistics
+from spade_jax.designer import (
+    Environment,
+    Memory,
+    Record,
+    active_skills,
+    requests,
+    validate,
+    write_designs,
+)
+from spade_jax.designer.guards import check_skills, reject_degenerate
+from spade_jax.envs import PlayRequest, Program
+from spade_jax.grounding import DocumentSampler
+from spade_jax.progress import Progress
+from spade_jax.rl import (
+    REWARDS,
+    designer_advantages,
+    group_advantages,
+    pack,
+    role_scale,
+    token_weights,
+)
+from spade_jax.rollout import Episode
+from spade_jax.rooms import Rooms
+from spade_jax.state import RunState
+
+REPLAY_SEEDS = 4  # other seeds on which a winning action sequence is replayed
+
+
+def iteration(
+    rooms: Rooms, state: RunState, progress: Progress
+) -> tuple[RunState, dict, list[Environment]]:
+    """One step: design when due, play both arms, reward, update both roles, remember.
+
+    Returns:
+        The next state, this step's metrics and the designs that were written or trained in it. The
+        given state is used up.
+    """
+    config, records = rooms.config, state.records
+    step = records.step
+    for engine in rooms.engines.values():
+        engine.load(state.learner.params, int(state.learner.version))
+
+    fresh: list[Environment] = []
+    if config.curriculum.fixed_pool:
+        records.pool = records.pool or _fill_pool(rooms, state, progress)
+        live = _draw(records.pool, config.curriculum.num_envs, config.seed, step)
+    else:
+        if step % config.curriculum.regen_interval == 0:
+            fresh = design(rooms, state, progress)
+            records.designs += fresh
+        live = _alive(records.designs, step, config.curriculum.regen_interval)
+
+    with progress.phase("play"):
+        episodes = _play_arms(rooms, live, step)
+    with progress.phase("guard"):
+        _guard(rooms, fresh, live, episodes, step)
+    due = _due(records.designs, step, config)
+    for design in due:
+        design.reward, design.trained = _reward(rooms, design), True
+    with progress.phase("update"):
+        state, learned = _update(rooms, state, live, episodes["plain"], due)
+    if config.memory.enabled:
+        _remember(rooms, records, fresh, step)
+
+    metrics = {
+        **statistics.designs(fresh),
+        **statistics.environments([e for e in live if e.born == step], due),
+        **statistics.plays(episodes, config.agent.group),
+        **learned,
+    }
+    touched = {design.name: design for design in (*fresh, *due)}
+    alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))
+    records.designs = [d for d in records.designs if not d.trained or d.name in alive]
+    records.step = step + 1
+    return state, metrics, list(touched.values())
+
+
+def _names(designs: Iterable[Environment]) -> set[str]:
+    return {design.name for design in designs}
+
+
+def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Environment]:
+    """The accepted designs of the regeneration epoch that `step` belongs to."""
+    return [d for d in designs if d.accepted and d.born // interval == step // interval]
+
+
+def design(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
+    """Writes and validates designs until every slot has an accepted one or its attempts are used.
+
+    Returns:
+        All attempts, accepted or not.
+    """
+    config, records = rooms.config, state.records
+    step, curriculum = records.step, config.curriculum
+    memory = Memory.from_json(records.memory, rooms.memory_settings)
+    documents = open_documents(rooms, records.documents)
+    skills = active_skills(
+        list(curriculum.skills), curriculum.skills_per_regen, step // curriculum.regen_interval
+    )
+    designs: list[Environment] = []
+    slots = list(range(curriculum.num_envs))
+    for attempt in range(curriculum.max_attempts):
+        wanted = requests(
+            [f"{step:05d}-{slot:02d}" + (f"-{attempt}" if attempt else "") for slot in slots],
+            [skills[slot % len(skills)] for slot in slots],
+            documents,
+            memory if config.memory.enabled else None,
+            config.memory.use,
+            lambda label: seeding.derive(config.seed, label),
+        )
+        with progress.phase("design"):
+            drafts = write_designs(
+                rooms.engines["designer"], rooms.warm.chat, rooms.prompts, wanted,
+                rooms.design_settings, step,
+            )  # fmt: skip
+        with progress.phase("validate"):
+            validate(rooms.pool, drafts, config.agent.max_turns)
+            check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
+        designs += drafts
+        slots = [slot for slot, draft in zip(slots, drafts, strict=True) if not draft.accepted]
+        if not slots:
+            break
+    if documents is not None:
+        records.documents = documents.state()
+    return designs
+
+
+def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:
+    """The document order at a saved position; None when grounding is ablated."""
+    if rooms.corpus is None:
+        return None
+    config = rooms.config
+    documents = DocumentSampler(
+        rooms.corpus, seeding.derive(config.seed, "documents"), config.grounding.max_words
+    )
+    if position:
+        documents.restore(position)
+    return documents
+
+
+def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
+    """The fixed pool: accepted designs of the untrained designer, written once."""
+    pool: list[Environment] = []
+    for _ in range(rooms.config.curriculum.max_attempts + 4):
+        made = [made for made in design(rooms, state, progress) if made.accepted]
+        for design in made:
+            design.name = f"pool-{len(pool):03d}"
+            pool.append(design)
+        if len(pool) >= rooms.config.curriculum.fixed_pool:
+            break
+    return pool[: rooms.config.curriculum.fixed_pool]
+
+
+def _draw(pool: Sequence[Environment], count: int, seed: int, step: int) -> list[Environment]:
+    """`count` environments of a fixed pool without replacement, exhausting it before it repeats."""
+    count = min(count, len(pool))
+    per_pass = max(1, len(pool) // count)
+    turn, index = divmod(step, per_pass)
+    order = seeding.generator(seed, "pool", turn).permutation(len(pool))
+    chosen = [pool[i] for i in order[index * count : (index + 1) * count]]
+    for environment in chosen:
+        environment.born = step
+        environment.windows, environment.hint_returns, environment.faults = [], [], 0
+    return chosen
+
+
+def _play_arms(
+    rooms: Rooms, environments: Sequence[Environment], step: int
+) -> dict[str, list[list[Episode]]]:
+    """Plays every live environment without the hint and, at its birth, with it: same seeds, same
+    weights. The returns of valid plays are noted in the environments.
+
+    Returns:
+        "plain" and "hint": per environment, its episodes.
+    """
+    agent, seed = rooms.config.agent, rooms.config.seed
+    programs = []
+    for environment in environments:
+        name = environment.name
+        seeds = [seeding.derive(seed, name, step, "env", k) for k in range(agent.seeds_per_env)]
+
+        def arm(label, count, hint, name=name, seeds=seeds):
+            return [
+                PlayRequest(
+                    seeds[k % len(seeds)], seeding.derive(seed, name, step, label, k), hint
+                )
+                for k in range(count)
+            ]
+
+        plays = arm("plain", agent.plays_per_env, None)
+        if environment.born == step:
+            plays += arm("hint", agent.hint_plays_per_env, environment.hint)
+        programs.append(Program(environment.source, environment.shareable, tuple(plays)))
+    played = rooms.player.play(programs, rooms.play_settings)
+    plain = [episodes[: agent.plays_per_env] for episodes in played]
+    hint = [episodes[agent.plays_per_env :] for episodes in played]
+    for environment, without, with_hint in zip(environments, plain, hint, strict=True):
+        environment.windows.append(_returns(without))
+        environment.hint_returns += _returns(with_hint)
+        environment.faults += sum(e.outcome == "void" for e in (*without, *with_hint))
+    return {"plain": plain, "hint": hint}
+
+
+def _returns(episodes: Sequence[Episode]) -> list[float]:
+    return [episode.final_return for episode in episodes if episode.outcome != "void"]
+
+
+def _guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
+    """Rejects new environments that one blind action sequence wins."""
+    new = _names(fresh)
+    played = [
+        (environment, [*hint, *plain])
+        for environment, hint, plain in zip(live, episodes["hint"], episodes["plain"], strict=True)
+        if environment.name in new
+    ]
+    seeds = [seeding.derive(rooms.config.seed, step, "replay", k) for k in range(REPLAY_SEEDS)]
+    reject_degenerate(
+        rooms.pool, [environment for environment, _ in played], [plays for _, plays in played],
+        seeds, rooms.config.agent.max_turns,
+    )  # fmt: skip
+
+
+def _due(designs: Sequence[Environment], step: int, config: ConfigDict) -> list[Environment]:
+    """Designs whose rewards are final: rejected ones at once, others after the delay or at the
+    run's last step."""
+    last = step + 1 == config.steps
+    return [
+        design
+        for design in designs
+        if not design.trained
+        and (last or not design.accepted or step - design.born + 1 >= config.designer.delay)
+    ]
+
+
+def _reward(rooms: Rooms, environment: Environment) -> float | None:
+    """The designer's raw reward (paper, section 4); None leaves the design out of the update."""
+    designer = rooms.config.designer
+    if environment.stage == "off_skill":
+        return designer.off_skill_reward if designer.train_invalid else None
+    if environment.stage == "degenerate":
+        return designer.degenerate_reward
+    if not environment.accepted:
+        return designer.invalid_reward if designer.train_invalid else None
+    if environment.faults:
+        return designer.fault_reward
+    plays = environment.plays()
+    return None if plays is None else REWARDS[designer.reward](plays, rooms.reward_settings)
+
+
+def _update(
+    rooms: Rooms, state: RunState, live, plain, due: Sequence[Environment]
+) -> tuple[RunState, dict]:
+    """One optimizer step on both roles. Each role's gradient is summed on its own first."""
+    config, records = rooms.config, state.records
+    plays, agent_advantages = _agent_rows(rooms, live, plain)
+    designs = [design for design in due if design.reward is not None]
+    scale = config.designer.weight
+    if config.designer.role_scale:
+        scale *= role_scale(
+            len(plays), len(designs), config.curriculum.regen_interval, config.designer.max_scale
+        )
+    design_advantages, records.baselines = designer_advantages(
+        [design.reward for design in designs], [design.skill for design in designs],
+        records.baselines, scale, rooms.advantage_settings,
+    )  # fmt: skip
+    rows = {
+        "agent": ([play.trajectory for play in plays], config.agent.weight * agent_advantages),
+        "designer": (
+            [design.trajectory for design in designs] if config.designer.train else [],
+            design_advantages,
+        ),
+    }
+    total, metrics = None, {"designer/reward_mean": _mean([d.reward for d in designs])}
+    for role, (trajectories, advantages) in rows.items():
+        gradients, sums = _role_gradients(rooms, state, role, trajectories, advantages)
+        if gradients is not None:
+            metrics |= {f"{role}/{name}": value for name, value in sums.items()}
+            metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
+            total = rooms.learner.add(total, gradients)
+    if total is not None:
+        learner, applied = rooms.learner.apply(state.learner, total)
+        state.learner = learner
+        metrics |= {f"train/{name}": float(value) for name, value in applied.items()}
+    gaps = [metrics[f"{role}/logprob_gap"] for role in rows if f"{role}/logprob_gap" in metrics]
+    metrics["train/logprob_gap"] = max(gaps, default=0.0)
+    return state, metrics
+
+
+def _agent_rows(rooms: Rooms, environments, plain) -> tuple[list[Episode], object]:
+    """The plays that are trained and their advantages, one per play."""
+    config = rooms.config
+    plays, returns, groups = [], [], []
+    for environment, group in zip(environments, plain, strict=True):
+        for episode in group:
+            cut = episode.outcome in ("truncated", "cut", "context")
+            if episode.outcome == "void" or (cut and config.learner.mask_truncated):
+                continue
+            plays.append(episode)
+            returns.append(episode.final_return)
+            seed = episode.task.seed if config.agent.group == "seed" else None
+            groups.append((environment.name, seed))
+    return plays, group_advantages(returns, groups, config.agent.normalise)
+
+
+def _role_gradients(rooms: Rooms, state: RunState, role: str, trajectories, advantages):
+    """`(gradients, weighted mean statistics)` of one role; None without rows."""
+    shape, total, sums = rooms.config.learner[role], None, []
+    weights = token_weights(trajectories, rooms.config.learner.aggregation)
+    for batch in pack(trajectories, advantages, weights, shape.rows, shape.length):
+        gradients, statistics_ = rooms.learner.gradients(
+            state.learner.params, batch, rooms.config[role].temperature, state.reference
+        )
+        total = rooms.learner.add(total, gradients)
+        sums.append(statistics_)
+    if total is None:
+        return None, {}
+    sums = jax.device_get(sums)
+    return total, {name: float(sum(part[name] for part in sums)) for name in sums[0]}
+
+
+def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> None:
+    """Adds this step's new, accepted and played environments to the memory."""
+    memory = Memory.from_json(records.memory, rooms.memory_settings)
+    for design in fresh:
+        plays = design.plays()
+        if plays is None or not design.accepted:
+            continue
+        memory.add(
+            Record(
+                source=design.source,
+                skill=design.skill,
+                win_rate=max(0.0, plays.first),
+                regret=max(0.0, plays.gap),
+                step=step,
+                document_id=design.document_id,
+                knob=design.knob,
+                family=design.family,
+            )
+        )
+    records.memory = memory.to_json()
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,132 @@
+"""Warm-start data: the seed library's designs and expert play as conversations and token rows."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from spade_jax.designer import Negative, Record, Selection, designer_prompt
+from spade_jax.prompts import Prompts
+from spade_jax.rollout import Trajectory
+from spade_jax.text import ChatRenderer, Message
+
+STAGES = ("main", "polish")
+GENERATE_WALL = 600.0  # seconds; the generator needs about 10
+
+Conversation = list[Message]
+
+_SETTING = re.compile(r" +[A-Z]+ = ")
+
+
+class WarmStartError(RuntimeError):
+    """The warm start's data could not be made or does not fit the model."""
+
+
+def generate(folder: pathlib.Path, stage: str, seed: int, designs: int, episodes: int) -> None:
+    """Writes `designs.jsonl` and `episodes.jsonl` of a stage, in a process of its own.
+
+    The generator runs the seed library's programs, and no environment ever runs in the trainer.
+    """
+    if (folder / "episodes.jsonl").exists():
+        return
+    command = [
+        sys.executable, "-m", "spade_jax.envs.library", f"--out={folder}", f"--stage={stage}",
+        f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
+    ]  # fmt: skip
+    root = pathlib.Path(__file__).parents[2]
+    done = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=GENERATE_WALL, check=False
+    )
+    if done.returncode:
+        raise WarmStartError(f"the row generator failed:\n{done.stderr[-2000:]}")
+
+
+def read(path: pathlib.Path) -> Iterator[dict]:
+    with path.open(encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def conversations(
+    folder: pathlib.Path, prompts: Prompts, snippet: int, seed: int
+) -> tuple[list[Conversation], list[Conversation]]:
+    """`(designer conversations, agent conversations)` of one stage's files."""
+    rng = np.random.default_rng(seed)
+    designs = list(read(folder / "designs.jsonl"))
+    designer = [design_conversation(design, designs, prompts, snippet, rng) for design in designs]
+    agent = [
+        episode_conversation(episode, prompts) for episode in read(folder / "episodes.jsonl")
+    ]
+    return designer, agent
+
+
+def design_conversation(
+    design: dict, others: list[dict], prompts: Prompts, snippet: int, rng: np.random.Generator
+) -> Conversation:
+    """One designer row. Every second one that has a memory example also sees a negative one."""
+    positives, negatives = [], []
+    if design["memory"]:
+        positives = [_record(design["memory"], design["skill"], rng.uniform(0.15, 0.85))]
+        if rng.random() < 0.5:
+            other = others[rng.integers(len(others))]
+            easy = rng.random() < 0.5
+            reason = "too easy" if easy else "too hard"
+            negatives = [Negative(_record(other, other["skill"], float(easy)), reason)]
+    examples = Selection(tuple(positives), tuple(negatives))
+    prompt = designer_prompt(prompts, design["skill"], design["document"], examples, snippet)
+    reply = prompts.render("design", source=design["source"], hint=design["hint"])
+    return [Message("user", prompt), Message("assistant", reply)]
+
+
+def _record(design: dict, skill: str, win_rate: float) -> Record:
+    return Record(source=design["source"], skill=skill, win_rate=win_rate, regret=0.0, step=0)
+
+
+def episode_conversation(episode: dict, prompts: Prompts) -> Conversation:
+    messages = []
+    for index, (observation, action) in enumerate(episode["turns"]):
+        hint = episode["hint"] if episode["with_hint"] and index == 0 else None
+        text = prompts.render("observation", observation=observation, hint=hint)
+        messages += [Message("user", text), Message("assistant", f"\\boxed{{{action}}}")]
+    return messages
+
+
+def lines(conversations: Iterable[Conversation]) -> Iterator[str]:
+    """Single lines for the tokenizer's training, each with its newline where the text has one."""
+    for conversation in conversations:
+        for message in conversation:
+            yield from message.content.splitlines(keepends=True)
+
+
+def idioms(sources: Iterable[str], limit: int) -> list[str]:
+    """The most frequent whole source lines, newline included: each becomes one token.
+
+    Merges alone would spend the small vocabulary on their own intermediate steps. Lines that set a
+    class constant (`    N = 12`) stay spelled out, so that the model can write new values.
+    """
+    counts = Counter(
+        line
+        for source in sources
+        for line in f"{source}\n".splitlines(keepends=True)
+        if line.strip() and not _SETTING.match(line)
+    )
+    return [line for line, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))][:limit]
+
+
+def to_trajectory(conversation: Conversation, chat: ChatRenderer) -> Trajectory:
+    """The row that sampling the assistant's words would have made; log-probs are zero."""
+    row = Trajectory(version=0)
+    waiting: list[Message] = []
+    for message in conversation:
+        if message.role != "assistant":
+            waiting.append(message)
+            continue
+        row.append_context(chat.extend(waiting) if row.tokens else chat.open(waiting))
+        reply = chat.reply(message.content)
+        row.append_sampled(reply, [0.0] * len(reply), 0)
+        waiting = []
+    return row

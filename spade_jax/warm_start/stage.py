@@ -1,0 +1,147 @@
+"""The supervised stage before self-play: a from-scratch model cannot know Python.
+
+Everything it makes lies in WORKDIR/warm_start: the generated rows, the tokenizer and checkpoints,
+so that an interrupted stage goes on where it was and several runs can share one warm start.
+"""
+
+import dataclasses
+import itertools
+import pathlib
+import shutil
+from collections.abc import Callable, Iterator
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from spade_jax import models, seeding
+from spade_jax.checkpoint import Checkpoints
+from spade_jax.designer import verbatim_keys
+from spade_jax.prompts import Prompts
+from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
+from spade_jax.rollout import Trajectory
+from spade_jax.state import Records, RunState
+from spade_jax.text import NUMBERS, SentencePieceTokenizer, TinyChat, train_sentencepiece
+from spade_jax.warm_start import rows
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmStart:
+    """Attributes:
+    tokenizer, chat: trained on the rows.
+    sources: `verbatim_keys` of every source that the rows show the designer.
+    """
+
+    folder: pathlib.Path
+    tokenizer: SentencePieceTokenizer
+    chat: TinyChat
+    sources: frozenset[str]
+
+
+def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> WarmStart:
+    """Rows and tokenizer under WORKDIR/warm_start, made once; or copied from another workdir."""
+    folder = workdir / "warm_start"
+    if config.warm_start.path and not folder.exists():
+        shutil.copytree(pathlib.Path(config.warm_start.path) / "warm_start", folder)
+    for stage in rows.STAGES:
+        rows.generate(
+            folder / stage, stage, seeding.derive(config.seed, "rows", stage),
+            config.warm_start.designs, config.warm_start.episodes,
+        )  # fmt: skip
+    model_file = folder / "tokenizer.model"
+    if not model_file.exists():
+        designer, agent = _conversations(config, folder, prompts, "main")
+        text = itertools.chain(rows.lines(designer), rows.lines(agent[: 2 * len(designer)]))
+        sources = (design["source"] for design in rows.read(folder / "main" / "designs.jsonl"))
+        atomic = [*NUMBERS, *rows.idioms(sources, config.text.idioms)]
+        train_sentencepiece(text, model_file, config.text.vocab_size, atomic)
+    tokenizer = SentencePieceTokenizer(model_file)
+    sources = verbatim_keys(
+        design["source"]
+        for stage in rows.STAGES
+        for design in rows.read(folder / stage / "designs.jsonl")
+    )
+    return WarmStart(folder, tokenizer, TinyChat(tokenizer), sources)
+
+
+def train(
+    config: ConfigDict,
+    model: models.ModelConfig,
+    mesh,
+    warm: WarmStart,
+    prompts: Prompts,
+    report: Callable[[int, float], None],
+    stopped: Callable[[], bool],
+) -> models.Params | None:
+    """Trains both stages, or takes up where an earlier call was interrupted.
+
+    Args:
+        report: called with (step, loss) now and then.
+        stopped: asked after every step; true saves and returns None.
+
+    Returns:
+        The warm parameters.
+    """
+    settings = config.warm_start
+    total = sum(settings.steps)
+    learner = Learner(model, mesh, "supervised", LossSettings(), _optimizer(settings))
+    checkpoints = Checkpoints(warm.folder / "checkpoints", keep=1)
+    state = learner.init(jax.random.key(seeding.derive(config.seed, "init")))
+    start = checkpoints.latest() or 0
+    if start:
+        state = checkpoints.restore(_run_state(state, 0)).learner
+    if start < total:
+        batches = itertools.islice(_batches(config, warm, prompts), start, None)
+        for step, batch in enumerate(batches, start=start + 1):
+            state, statistics = learner.step(state, batch)
+            if step % 10 == 0 or step == total:
+                report(step, float(statistics["loss"]))
+            done = step == total
+            if done or stopped() or step % settings.save_every == 0:
+                checkpoints.save(_run_state(state, step))
+            if stopped() and not done:
+                checkpoints.close()
+                return None
+    checkpoints.close()
+    return state.params
+
+
+def _run_state(state: LearnerState, step: int) -> RunState:
+    return RunState(state, None, Records(step=step))
+
+
+def _optimizer(settings: ConfigDict) -> OptimizerSettings:
+    total = sum(settings.steps)
+    return OptimizerSettings(
+        settings.learning_rate, b2=0.98, weight_decay=0.01, warmup_steps=min(20, total // 4),
+        decay_steps=max(1, total),
+    )  # fmt: skip
+
+
+def _conversations(config, folder, prompts, stage):
+    seed = seeding.derive(config.seed, "memory examples", stage)
+    return rows.conversations(folder / stage, prompts, config.memory.snippet, seed)
+
+
+def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[Batch]:
+    """The batches of both stages in their order: a function of the config alone."""
+    for stage, steps in zip(rows.STAGES, config.warm_start.steps, strict=True):
+        if steps:
+            designer, agent = _conversations(config, warm.folder, prompts, stage)
+            data = [rows.to_trajectory(row, warm.chat) for row in (*designer, *agent)]
+            rng = seeding.generator(config.seed, "batches", stage)
+            yield from itertools.islice(_epochs(config, data, rng), steps)
+
+
+def _epochs(
+    config: ConfigDict, data: list[Trajectory], rng: np.random.Generator
+) -> Iterator[Batch]:
+    """Endless full batches; every epoch in a new order. Every sampled token weighs the same."""
+    size, length = config.warm_start.rows, config.warm_start.length
+    while True:
+        order = rng.permutation(len(data))
+        shuffled = [data[index] for index in order]
+        for start in range(0, len(shuffled), 2048):
+            part = shuffled[start : start + 2048]
+            for batch in pack(part, [1.0] * len(part), [1.0] * len(part), size, length):
+                yield batch._replace(weights=batch.weights / max(1.0, batch.weights.sum()))
