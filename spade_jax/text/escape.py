@@ -1,35 +1,42 @@
-"""A reversible spelling of text in which no character is special to sentencepiece.
+"""A reversible spelling of any text in 97 characters, none of them special to sentencepiece.
 
-Sentencepiece folds the space and U+2581 into one, keeps U+2585 and the tab for itself and learns no
-piece that ends in a space. So the 33 characters up to and including the space are spelled with the
-pictures Unicode has of them (space is U+2420, newline U+240A), and a character that would then be
-ambiguous is spelled as ESCAPE and four hex digits.
+A small vocabulary has no room for 256 byte pieces, and sentencepiece folds the space and U+2581
+into one, keeps the tab and U+2585 for itself and learns no piece that ends in a space. So printable
+ASCII stands for itself, space and newline are spelled with their Unicode pictures, and every other
+character is ESCAPE, its code in base 16 with the letters a to p for digits, and a semicolon. A
+tokenizer that holds ALPHABET needs no fallback, and merges make one token of a common escape.
 """
 
 import re
 
-ESCAPE = "\u2426"
-_PICTURES = {code: 0x2400 + code for code in range(0x21)}
-_AMBIGUOUS = (*_PICTURES.values(), ord(ESCAPE), 0x2581, 0x2585)
-_SURROGATES = range(0xD800, 0xE000)
+SPACE, NEWLINE, ESCAPE = "\u2420", "\u240a", "\u2426"
+ALPHABET = "".join(map(chr, range(0x21, 0x7F))) + SPACE + NEWLINE + ESCAPE
 
-_SPELL = (
-    {code: chr(picture) for code, picture in _PICTURES.items()}
-    | {code: f"{ESCAPE}{code:04x}" for code in _AMBIGUOUS}
-    | dict.fromkeys(_SURROGATES, "\ufffd")
-)
-_READ = {picture: chr(code) for code, picture in _PICTURES.items()}
-_ESCAPED = re.compile(ESCAPE + "(" + "|".join(f"{code:04x}" for code in _AMBIGUOUS) + ")")
+_REPLACEMENT = 0xFFFD
+_DIGITS, _LETTERS = "0123456789abcdef", "abcdefghijklmnop"
+_TO_LETTERS = str.maketrans(_DIGITS, _LETTERS)
+_TO_DIGITS = str.maketrans(_LETTERS, _DIGITS)
+_OTHER = re.compile(r"[^\n -~]")
+_ESCAPED = re.compile(ESCAPE + "([a-p]{1,6});")
 
 
 def spell(text: str) -> str:
-    """What sentencepiece gets to see. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
-    return text.translate(_SPELL)
+    """`text` in ALPHABET. Lone surrogates, which UTF-8 cannot hold, become U+FFFD."""
+    return _OTHER.sub(_escape, text).replace(" ", SPACE).replace("\n", NEWLINE)
 
 
 def read(spelled: str) -> str:
     """Undoes `spell`; whatever `spell` never writes (a model samples anything) stays as it is."""
-    parts = _ESCAPED.split(spelled)
-    for index, part in enumerate(parts):
-        parts[index] = chr(int(part, 16)) if index % 2 else part.translate(_READ)
-    return "".join(parts)
+    return _ESCAPED.sub(_unescape, spelled.replace(SPACE, " ").replace(NEWLINE, "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    code = _REPLACEMENT if 0xD800 <= code < 0xE000 else code
+    return f"{ESCAPE}{code:x};".translate(_TO_LETTERS)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = int(match.group(1).translate(_TO_DIGITS), 16)
+    valid = code <= 0x10FFFF and not 0xD800 <= code < 0xE000
+    return chr(code) if valid else match.group()

@@ -10,12 +10,11 @@ import sentencepiece
 from etils import epath
 
 from spade_jax.text.errors import TextError
-from spade_jax.text.escape import read, spell
+from spade_jax.text.escape import ALPHABET, read, spell
 
 NUMBERS: tuple[str, ...] = tuple(str(number) for number in range(100))
 SPECIAL_NAMES: tuple[str, ...] = ("pad", "bos", "end", "system", "user", "assistant", "tool")
 
-_BYTE_PIECES = 256
 _MAX_PIECE_CHARS = 128
 # Sentencepiece holds positions in 16 bits and drops longer training sentences silently.
 _MAX_LINE_CHARS = 8192
@@ -31,7 +30,7 @@ class Tokenizer(Protocol):
         """The ids of `text`, never a special one, whatever the text spells."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of any ids: special ones are dropped, broken UTF-8 becomes U+FFFD."""
+        """The text of any ids, always one that UTF-8 can hold. Special ids are dropped."""
 
     def special(self, name: str) -> int:
         """The id of one of SPECIAL_NAMES. Raises TextError for a name the tokenizer lacks."""
@@ -108,16 +107,15 @@ def train_sentencepiece(
     path: str | os.PathLike[str],
     vocab_size: int,
     atomic: Sequence[str] = NUMBERS,
-    character_coverage: float = 0.9999,
 ) -> SentencePieceTokenizer:
     """Learns byte-pair merges from `lines`, writes the model to `path` and opens it.
 
     A piece may span a whole line with its indentation and its newline, so that a common source line
     is one token, but never more than a line: texts of several lines are cut after each newline.
-    `atomic` texts are always one token and never part of a longer one. The rarest characters,
-    beyond the share `character_coverage` of the data, and unseen ones cost a token per UTF-8 byte.
-    The same lines give the same bytes. Raises TextError if there is nothing to learn from, or if
-    `vocab_size` is too small for these characters or too large for this text.
+    `atomic` texts are always one token and never part of a longer one. Printable ASCII, seen or
+    not, costs at most a token a character; any other character three to eight, or one if it is
+    common in `lines`. The same lines give the same bytes. Raises TextError if there is nothing to
+    learn from, or if `vocab_size` is too small for the alphabet or too large for this text.
     """
     _check_atomic(atomic, vocab_size)
     sentences = [spell(line) for text in lines for line in _cut(text)]
@@ -126,11 +124,11 @@ def train_sentencepiece(
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(sentences),
+            # Each character once by itself: it gets its piece, and no pair is counted.
+            sentence_iterator=iter([*sentences, *ALPHABET]),
             model_writer=model,
             vocab_size=vocab_size,
             user_defined_symbols=[spell(text) for text in atomic],
-            character_coverage=character_coverage,
             **_trainer_options(),
         )
     except RuntimeError as error:
@@ -146,7 +144,7 @@ def _trainer_options() -> dict:
     return {
         "model_type": "bpe",
         "normalization_rule_name": "identity",
-        "byte_fallback": True,
+        "character_coverage": 1.0,
         "add_dummy_prefix": False,
         "remove_extra_whitespaces": False,
         "split_by_whitespace": False,
@@ -154,7 +152,7 @@ def _trainer_options() -> dict:
         "split_by_number": False,
         "max_sentencepiece_length": _MAX_PIECE_CHARS,
         "max_sentence_length": 4 * _MAX_LINE_CHARS + 4,  # bytes
-        # Padding takes the place of "unknown", which byte pieces leave without a use.
+        # Padding takes the place of "unknown", which a complete alphabet leaves without a use.
         "unk_id": 0,
         "unk_piece": pad,
         "bos_id": 1,
@@ -184,9 +182,10 @@ def _check_atomic(atomic: Sequence[str], vocab_size: int) -> None:
     markers = {_marker(name) for name in SPECIAL_NAMES}
     if clash := markers.intersection(atomic):
         raise TextError(f"atomic texts {sorted(clash)} are the names of special tokens")
-    least = len(SPECIAL_NAMES) + _BYTE_PIECES + len(atomic)
-    if vocab_size <= least:
+    characters = len(set(ALPHABET).difference(map(spell, atomic)))
+    least = len(SPECIAL_NAMES) + len(atomic) + characters
+    if vocab_size < least:
         raise TextError(
-            f"a vocabulary of {vocab_size} has no room for text: {len(SPECIAL_NAMES)} special"
-            f" tokens, {_BYTE_PIECES} bytes and {len(atomic)} atomic texts need more than {least}"
+            f"a vocabulary of {vocab_size} is too small: {len(SPECIAL_NAMES)} special tokens,"
+            f" {len(atomic)} atomic texts and {characters} characters need {least}"
         )

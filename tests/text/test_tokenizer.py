@@ -19,11 +19,11 @@ from spade_jax.text import (
 
 SPECIAL_IDS = set(range(len(SPECIAL_NAMES)))
 
-# What the tokenizer itself uses: markers, byte pieces, escapes, pictures of blanks.
+# What tokenizers use themselves: markers, byte pieces, escapes, pictures of blanks.
 LOOK_ALIKES = [f"<|{name}|>" for name in SPECIAL_NAMES] + [
-    "<0x41>", "<unk>", "<s>", "</s>", "\u2581", "\u2585", "\u2047", "\u2426", "\u24262420",
-    "\u24262426", "2426", "\u2420", "\u240a", "\n", "\t", " ", "\r\n", "\x00", "\x1b", "\ufffd",
-    "\ufeff", "12", "123", "\U0001f600", "e\u0301", "\ue000",
+    "<0x41>", "<unk>", "<s>", "</s>", "\u2581", "\u2585", "\u2047", "\u2426", "\u2426ca;",
+    "\u2426nkaa;", "ga;", "pppppp;", "\u2420", "\u240a", "\n", "\t", " ", "\r\n", "\x00",
+    "\x1b", "\ufffd", "\ufeff", "12", "123", "\U0001f600", "e\u0301", "\ue000",
 ]  # fmt: skip
 texts = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"])),
@@ -58,6 +58,21 @@ def test_special_ids_are_dropped_by_decode_and_found_by_name(tokenizer):
     mixed = [ids[1], *tokenizer.encode("ab"), ids[2], *tokenizer.encode("c")]
     assert tokenizer.decode(mixed) == "abc"
     assert tokenizer.decode(np.asarray(mixed, np.int32)) == "abc"
+
+
+def test_the_smallest_vocabulary_holds_any_text(tmp_path):
+    tokenizer = train_sentencepiece(["abc\n"], tmp_path / "least.model", 194)
+    text = "".join(map(chr, range(0x2600))) + "\U0010ffff \U0001f600"
+    ids = tokenizer.encode(text)
+    assert tokenizer.decode(ids) == text
+    assert not SPECIAL_IDS.intersection(ids)
+    assert len(tokenizer.encode("\U0010ffff")) == 8
+
+
+def test_a_common_character_outside_ascii_becomes_one_token(tmp_path):
+    lines = [f"{left}\u00d7{right}" for left in "abcdef" for right in "ghijkl"]
+    tokenizer = train_sentencepiece(lines, tmp_path / "times.model", 197)
+    assert len(tokenizer.encode("\u00d7")) == 1
 
 
 def test_numbers_below_one_hundred_are_one_token_each(tokenizer):
@@ -124,7 +139,7 @@ def test_a_pickled_tokenizer_needs_no_file(model_path, tmp_path):
 
 
 def test_long_lines_are_learned_from_and_not_dropped(tmp_path):
-    tokenizer = train_sentencepiece(["zq " * 30_000], tmp_path / "long.model", 370)
+    tokenizer = train_sentencepiece(["zq " * 30_000], tmp_path / "long.model", 197)
     assert len(tokenizer.encode("zq ")) == 1
 
 
@@ -157,7 +172,7 @@ def test_missing_and_foreign_models_are_named(tmp_path):
     ("lines", "vocab_size", "atomic", "message"),
     [
         ([], 500, NUMBERS, "no text"),
-        (["abc\n"] * 9, 363, NUMBERS, "363 has no room.*more than 363"),
+        (["abc\n"] * 9, 193, NUMBERS, "193 is too small: 7 special.*87 characters need 194"),
         (["abc\n"] * 9, 5000, NUMBERS, "no vocabulary of 5000"),
         (["abc\n"] * 9, 500, ["a", "a"], "distinct"),
         (["abc\n"] * 9, 500, ["a", ""], "not empty"),
