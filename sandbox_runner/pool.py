@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -16,7 +17,6 @@ from sandbox_runner.types import (
     Session,
     StepResult,
 )
-from sandbox_runner.zygote_client import ZygoteClient
 
 HASH_SEEDS = (0, 1)
 _CLOSED = RunnerError("the session is closed")
@@ -46,7 +46,7 @@ class Pool:
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._exchange = Exchange(self.limits)
-        self._zygotes = [self._exchange.start_zygote(seed) for seed in HASH_SEEDS]
+        self._zygotes = {0: self._exchange.start_zygote(HASH_SEEDS[0])}  # the other when needed
         self._live: dict[int, _Live] = {}
         self._shared: dict[tuple[str, int], Child] = {}
         self._ids = 0
@@ -56,6 +56,10 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.shut_down()
+
+    def zygote_pids(self) -> list[int]:
+        """For tools that watch the pool from outside."""
+        return [zygote.pid for zygote in self._zygotes.values()]
 
     def shut_down(self) -> None:
         """End every child and zygote. The pool cannot be used afterwards."""
@@ -71,32 +75,34 @@ class Pool:
     ) -> list[Session | EnvError]:
         """One instance per source. Sessions of one shareable source live in one child."""
         flags = [False] * len(sources) if shareable is None else shareable
-        calls = []
-        for source, shared in zip(sources, flags, strict=True):
-            child = self._shared.get((source, max_turns)) if shared else None
-            if child is None or child.error is not None:
-                child = self._start_child(0)
-                if shared:
-                    self._shared[source, max_turns] = child
-            calls.append(self._open_call(child, source, max_turns))
-        return self._opened(calls, max_turns)
+        children: list[Child] = []
+        with self._ending_unused(children):
+            for source, shared in zip(sources, flags, strict=True):
+                child = self._shared.get((source, max_turns)) if shared else None
+                if child is None or child.error is not None:
+                    child = self._start_child(0)
+                    if shared:
+                        self._shared[source, max_turns] = child
+                children.append(child)
+        return self._open_all(children, sources, max_turns)
 
     def open_fresh(
         self, sources: Sequence[str], max_turns: int, hash_seed: int
     ) -> list[Session | EnvError]:
         """Each in a child of its own, under hash seed number 0 or 1; validation uses this."""
-        children = [self._start_child(hash_seed) for _ in sources]
-        calls = [
-            self._open_call(child, source, max_turns)
-            for child, source in zip(children, sources, strict=True)
-        ]
-        return self._opened(calls, max_turns)
+        children: list[Child] = []
+        with self._ending_unused(children):
+            for _ in sources:
+                children.append(self._start_child(hash_seed))
+        return self._open_all(children, sources, max_turns)
 
     def open_beside(self, sessions: Sequence[Session]) -> list[Session | EnvError]:
-        """Another instance in the child of each session; validation uses this."""
+        """Another instance in the child of each session, all with the first one's `max_turns`."""
+        if not sessions:
+            return []
         lives = [self._get(session) for session in sessions]
-        calls = [self._open_call(live.child, "", live.max_turns) for live in lives]
-        return self._opened(calls, *(live.max_turns for live in lives[:1]))
+        children = [live.child for live in lives]
+        return self._open_all(children, [""] * len(lives), lives[0].max_turns)
 
     def reset(
         self, items: Sequence[tuple[Session, int | None]]
@@ -177,7 +183,25 @@ class Pool:
         self._exchange.run(call for call in calls if call.child.error is None)
         self._forget_lost_children()
 
-    def _opened(self, calls: list[Call], max_turns: int = 0) -> list[Session | EnvError]:
+    @contextmanager
+    def _ending_unused(self, children: list[Child]) -> Iterator[None]:
+        """When not all children of a batch can be had, end those that nobody uses."""
+        try:
+            yield
+        except RunnerError:
+            for child in children:
+                if not child.sessions:
+                    self._exchange.end(child, _CLOSED)
+            self._forget_lost_children()
+            raise
+
+    def _open_all(
+        self, children: Sequence[Child], sources: Sequence[str], max_turns: int
+    ) -> list[Session | EnvError]:
+        calls = [
+            self._open_call(child, source, max_turns)
+            for child, source in zip(children, sources, strict=True)
+        ]
         self._exchange.run(calls)
         results: list[Session | EnvError] = []
         for call in calls:
@@ -228,15 +252,14 @@ class Pool:
         return call
 
     def _start_child(self, index: int) -> Child:
-        """A new child; a zygote that has died is replaced first."""
-        if not self._zygotes[index].alive():
-            self._restart(index)
-        return self._exchange.start_child(self._zygotes[index])
-
-    def _restart(self, index: int) -> ZygoteClient:
-        self._exchange.drop_zygote(self._zygotes[index])
-        self._zygotes[index] = self._exchange.start_zygote(HASH_SEEDS[index])
-        return self._zygotes[index]
+        """A new child under hash seed number `index`; a zygote that has died is replaced first."""
+        zygote = self._zygotes.get(index)
+        if zygote is not None and not zygote.alive():
+            self._exchange.drop_zygote(zygote)
+            zygote = None
+        if zygote is None:
+            zygote = self._zygotes[index] = self._exchange.start_zygote(HASH_SEEDS[index])
+        return self._exchange.start_child(zygote)
 
     def _forget_lost_children(self) -> None:
         for key in [key for key, child in self._shared.items() if child.error is not None]:

@@ -13,7 +13,7 @@ class Evidence:
     """Filled round by round; stages only read it. Lists over seeds follow `seeds`.
 
     `session` and `beside` are two instances in one child; `elsewhere` lives in another child
-    under another hash seed.
+    under another hash seed. `replays` has one list per seed whose solution was replayed.
     """
 
     source: str
@@ -31,7 +31,7 @@ class Evidence:
     solution_actions: list[list[str]] = field(default_factory=list)
     solved_elsewhere: Transcript | None = None
     blind: dict[str, list[Transcript]] = field(default_factory=dict)
-    replays: list[Transcript] = field(default_factory=list)
+    replays: list[list[Transcript]] = field(default_factory=list)
     last: Transcript | None = None
     cpu: float = 0.0
     calls: int = 0
@@ -94,5 +94,5 @@ def measurements(evidence: Evidence) -> dict[str, float]:
     for name, transcripts in evidence.blind.items():
         found[f"win_{name}"] = win_rate(transcripts)
     if evidence.replays:
-        found["win_replay"] = win_rate(evidence.replays)
+        found["win_replay"] = max(win_rate(replay) for replay in evidence.replays)
     return found

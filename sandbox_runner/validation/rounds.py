@@ -38,10 +38,10 @@ class Script:
 
 
 def load(pool: Pool, batch: Sequence[Evidence]) -> None:
-    """One fresh child under each hash seed."""
+    """One fresh child under each hash seed; the zygote that may have to start comes first."""
     sources = [evidence.source for evidence in batch]
     turns = batch[0].max_turns
-    for attribute, hash_seed in (("session", 0), ("elsewhere", 1)):
+    for attribute, hash_seed in (("elsewhere", 1), ("session", 0)):
         _opened(batch, attribute, pool.open_fresh(sources, turns, hash_seed))
 
 
@@ -147,14 +147,12 @@ def blind(pool: Pool, batch: Sequence[Evidence]) -> None:
         for name, actions in probes.policies(evidence.max_turns, evidence.seeds[0]).items():
             episodes = [_episode(evidence.session, seed, actions) for seed in evidence.seeds]
             script.add(evidence, episodes, _into(evidence.blind, name))
-        episodes = [
-            _episode(evidence.session, seed, evidence.solution_actions[donor])
-            for donor in _DONORS
-            if evidence.solved and won(evidence.solved[donor])
-            for i, seed in enumerate(evidence.seeds)
-            if i != donor
-        ]
-        script.add(evidence, episodes, _attribute(evidence, "replays"))
+        for donor in _DONORS:
+            if evidence.solved and won(evidence.solved[donor]):
+                actions = evidence.solution_actions[donor]
+                others = [seed for i, seed in enumerate(evidence.seeds) if i != donor]
+                episodes = [_episode(evidence.session, seed, actions) for seed in others]
+                script.add(evidence, episodes, evidence.replays.append)
     script.run()
 
 

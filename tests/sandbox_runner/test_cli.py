@@ -1,0 +1,53 @@
+"""Exit codes and lines of `python -m sandbox_runner`."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox_runner import cli
+
+DATA = Path(__file__).parent / "data"
+SOUND = str(DATA / "sound/guess_number.py")
+BROKEN = str(DATA / "unsound/does_not_parse.py")
+
+
+def test_one_rejected_file_exits_1(capsys):
+    assert cli.main(["check", "--json", SOUND, BROKEN]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["file"], line["stage"]) for line in lines] == [(SOUND, None), (BROKEN, "parse")]
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["check", SOUND, "--max-turns", "0"], ["judge"]])
+def test_wrong_usage_exits_2(arguments):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_a_file_that_cannot_be_read_exits_2(capsys):
+    assert cli.main(["check", "no/such/file.py"]) == 2
+    assert "cannot read" in capsys.readouterr().err
+
+
+def test_play_reads_actions_and_shows_what_happens(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("0\n" * 8))
+    assert cli.main(["play", SOUND, "--seed", "3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("I picked an integer")
+    assert lines[1:] == ["The number is higher than 0."] * 8 + ["[truncated, reward 0]"]
+
+
+def test_accepted_files_exit_0_also_from_another_folder(tmp_path):
+    root = Path(__file__).resolve().parents[2]
+    command = "import sys, runpy; sys.path.insert(0, sys.argv.pop(1)); "
+    command += "runpy.run_module('sandbox_runner', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", command, str(root), "check", SOUND],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{SOUND}: accepted\n"

@@ -1,0 +1,64 @@
+"""Nothing outlives the process that owns a pool."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[2])
+OWNER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from sandbox_runner import Limits, Pool
+source = '''
+class BusyEnv:
+    def reset(self, seed=None):
+        return str(__import__("os").getpid())
+    def step(self, action):
+        while True: pass
+'''
+pool = Pool(Limits(call_cpu=60.0))
+sessions = pool.open([source] * 3)
+pids = [o.text for o in pool.reset([(s, 1) for s in sessions])]
+pool.open_fresh([source], 12, hash_seed=1)
+print(*pids, *pool.zygote_pids(), flush=True)
+pool.step([(s, "x") for s in sessions[:2]])
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_killed_owner_takes_busy_children_and_zygotes_with_it(tmp_path):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, ROOT], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        pids = [int(pid) for pid in owner.stdout.readline().split()]
+        assert len(pids) == 5 and all(alive(pid) for pid in pids)
+        time.sleep(0.2)
+        owner.send_signal(signal.SIGKILL)
+        owner.wait(5)
+        deadline = time.monotonic() + 2.0
+        while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert [pid for pid in pids if alive(pid)] == []
+    finally:
+        owner.kill()
+        owner.wait(5)
+        owner.stdout.close()
+
+
+def test_the_owner_is_never_forked_and_zygotes_have_their_own_session(pool, program):
+    pool.close(pool.open([program("sound/guess_number")]))
+    for pid in pool.zygote_pids():
+        assert os.getsid(pid) == pid != os.getsid(0)
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        assert b"sandbox_runner.zygote" in command
