@@ -10,6 +10,8 @@ import rich.progress
 from rich.console import Console
 from rich.table import Table
 
+MOST_SHOWN = 6
+
 
 class Progress:
     """A live bar on a terminal, one plain line per step elsewhere.
@@ -21,13 +23,25 @@ class Progress:
     def __init__(
         self,
         total_steps: int,
+        label: str = "step",
+        start: int = 0,
+        highlights: Mapping[str, str] | None = None,
         console: Console | None = None,
-        first_step: int = 0,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        """`first_step` is where a resumed run stands; `clock` returns seconds."""
+        """Prepares the display; nothing is shown before it is entered.
+
+        Args:
+            label: what is counted, at the head of every line.
+            start: steps already done, of a resumed run.
+            highlights: metric name to the short name it is shown under; None shows the first
+                `MOST_SHOWN` metrics by their own names.
+            clock: returns seconds.
+        """
         self._console = console or Console()
         self._total = total_steps
+        self._label = label
+        self._highlights = highlights
         self._clock = clock
         self._seconds: dict[str, float] = {}
         self._step_began = clock()
@@ -43,7 +57,7 @@ class Progress:
                 console=self._console,
             )
             self._task = self._bar.add_task(
-                "start", total=total_steps, completed=first_step, highlights=""
+                label, total=total_steps, completed=start, highlights=""
             )
 
     def __enter__(self) -> Self:
@@ -61,7 +75,7 @@ class Progress:
     def phase(self, name: str) -> Iterator[None]:
         """Adds the seconds inside to `name`; an inner phase counts in the outer one as well."""
         if self._bar is not None:
-            self._bar.update(self._task, description=name)
+            self._bar.update(self._task, description=f"{self._label}: {name}")
         began = self._clock()
         try:
             yield
@@ -73,14 +87,21 @@ class Progress:
         times = {f"time/{name}": seconds for name, seconds in self._seconds.items()}
         return {**times, "time/step": self._clock() - self._step_began}
 
-    def step(self, step: int, highlights: Mapping[str, Any]) -> None:
-        """Shows that `step` steps are done, with a few numbers, and restarts the times."""
+    def step(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Shows that `step` steps are done, with a few of their numbers, and restarts the times."""
         seconds = self._clock() - self._step_began
-        shown = "  ".join(f"{key} {format_value(value)}" for key, value in highlights.items())
+        names = self._highlights
+        if names is None:
+            names = {name: name for name in list(metrics)[:MOST_SHOWN]}
+        shown = "  ".join(
+            f"{short} {format_value(metrics[name])}"
+            for name, short in names.items()
+            if name in metrics
+        )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, highlights=shown)
         else:
-            self.print(f"step {step}/{self._total}  {seconds:.1f} s  {shown}".rstrip())
+            self.print(f"{self._label} {step}/{self._total}  {seconds:.1f} s  {shown}".rstrip())
         self._seconds.clear()
         self._step_began = self._clock()
 

@@ -26,7 +26,7 @@ def text(target):
 
 def test_phases_are_timed_under_their_names():
     clock = Clock()
-    with Progress(2, console(), clock=clock) as progress:
+    with Progress(2, console=console(), clock=clock) as progress:
         for seconds in (2.0, 1.0):
             with progress.phase("rollout"):
                 clock.now += seconds
@@ -38,7 +38,7 @@ def test_phases_are_timed_under_their_names():
 
 def test_a_step_starts_new_times():
     clock = Clock()
-    progress = Progress(2, console(), clock=clock)
+    progress = Progress(2, console=console(), clock=clock)
     with progress.phase("rollout"):
         clock.now += 1.0
     progress.step(1, {})
@@ -48,7 +48,7 @@ def test_a_step_starts_new_times():
 
 def test_an_inner_phase_counts_in_the_outer_one_too():
     clock = Clock()
-    progress = Progress(1, console(), clock=clock)
+    progress = Progress(1, console=console(), clock=clock)
     with progress.phase("design"):
         clock.now += 1.0
         with progress.phase("validate"):
@@ -58,7 +58,7 @@ def test_an_inner_phase_counts_in_the_outer_one_too():
 
 def test_a_failing_phase_is_timed_and_its_error_passes():
     clock = Clock()
-    progress = Progress(1, console(), clock=clock)
+    progress = Progress(1, console=console(), clock=clock)
     with pytest.raises(ValueError, match="broken"), progress.phase("rollout"):
         clock.now += 1.0
         raise ValueError("broken")
@@ -67,7 +67,7 @@ def test_a_failing_phase_is_timed_and_its_error_passes():
 
 def test_without_a_terminal_each_step_is_one_plain_line():
     clock, target = Clock(), console(width=40)
-    with Progress(12, target, first_step=2, clock=clock) as progress:
+    with Progress(12, console=target, start=2, clock=clock) as progress:
         with progress.phase("rollout"):
             clock.now += 8.04
         progress.step(3, {"win": 0.5317, "regret": 0.12, "[skill]": "logic", "envs": 24})
@@ -78,16 +78,31 @@ def test_without_a_terminal_each_step_is_one_plain_line():
     )
 
 
+def test_only_the_highlights_that_exist_are_shown_in_their_order_and_by_their_short_names():
+    target = console()
+    names = {"agent/win_rate": "win", "absent": "none", "designer/regret": "regret"}
+    progress = Progress(2, "self-play", highlights=names, console=target)
+    progress.step(1, {"designer/regret": 0.1, "other": 3, "agent/win_rate": 0.5})
+    assert text(target).startswith("self-play 1/2 ")
+    assert text(target).endswith(" s  win 0.500  regret 0.100\n")
+
+
+def test_without_highlights_a_line_stays_short():
+    target = console()
+    Progress(2, console=target).step(1, {f"m{i}": i for i in range(40)})
+    assert text(target).endswith("m4 4  m5 5\n")
+
+
 def test_with_a_terminal_the_bar_shows_step_phase_and_highlights():
     target = console(terminal=True)
-    with Progress(12, target, first_step=2) as progress:
+    with Progress(12, console=target, start=2) as progress:
         with progress.phase("rollout"):
             pass
         progress.step(3, {"win": 0.5})
         progress.print("a [note] of 7")
     shown = text(target)
     assert "3/12" in shown
-    assert "rollout" in shown
+    assert "step: rollout" in shown
     assert "win 0.500" in shown
     assert "a [note] of 7" in shown
 
@@ -95,11 +110,11 @@ def test_with_a_terminal_the_bar_shows_step_phase_and_highlights():
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupt_gives_the_terminal_back(error):
     target = console(terminal=True)
-    with pytest.raises(error), Progress(12, target) as progress, progress.phase("rollout"):
+    with pytest.raises(error), Progress(12, console=target) as progress, progress.phase("rollout"):
         raise error
     shown = text(target)
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") >= 0  # cursor shown after hidden
-    with Progress(3, target):  # a second live display is refused while one is running
+    with Progress(3, console=target):  # a second live display is refused while one is running
         pass
 
 
@@ -107,7 +122,7 @@ def test_steps_do_not_depend_on_the_clock():
     outputs = []
     for speed in (1.0, 1000.0):
         target, ticks = console(), itertools.count(step=speed)
-        progress = Progress(2, target, clock=lambda ticks=ticks: next(ticks))
+        progress = Progress(2, console=target, clock=lambda ticks=ticks: next(ticks))
         progress.step(1, {"win": 0.5})
         outputs.append(text(target).split(" s ")[1])
     assert outputs[0] == outputs[1]

@@ -5,6 +5,7 @@ regret that the agent neither always wins nor always loses, negatives among thos
 """
 
 import dataclasses
+import functools
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -83,14 +84,21 @@ class MemorySettings:
     duplicate: float = 0.9
 
 
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+    record: Record
+
+    @functools.cached_property
+    def shingles(self) -> Shingles:
+        return shingles(self.record.source)
+
+
 class Memory:
     """Records from oldest to newest; all randomness is the caller's generator."""
 
     def __init__(self, settings: MemorySettings, records: Sequence[Record] = ()):
         self._settings = settings
-        self._entries: list[tuple[Record, Shingles]] = [
-            (record, shingles(record.source)) for record in records[-settings.size:]
-        ]
+        self._entries = [_Entry(record) for record in records[-settings.size:]]
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -98,7 +106,7 @@ class Memory:
     @property
     def records(self) -> tuple[Record, ...]:
         """Oldest first."""
-        return tuple(record for record, _ in self._entries)
+        return tuple(entry.record for entry in self._entries)
 
     def add(self, record: Record) -> bool:
         """Stores a record as the newest; False when it replaced a near-duplicate.
@@ -109,15 +117,15 @@ class Memory:
             raise ValueError(f"win rate {record.win_rate} and regret {record.regret} of a record "
                              "must be in [0, 1] and finite")
         record = msgspec.structs.replace(record, source=record.source[: self._settings.snippet])
-        runs = shingles(record.source)
+        new = _Entry(record)
         kept = [
-            (other, other_runs)
-            for other, other_runs in self._entries
-            if (other.skill, other.knob) != (record.skill, record.knob)
-            or similarity(runs, other_runs) < self._settings.duplicate
+            entry
+            for entry in self._entries
+            if (entry.record.skill, entry.record.knob) != (record.skill, record.knob)
+            or similarity(new.shingles, entry.shingles) < self._settings.duplicate
         ]
         replaced = len(kept) < len(self._entries)
-        self._entries = [*kept, (record, runs)][-self._settings.size:]
+        self._entries = [*kept, new][-self._settings.size:]
         return not replaced
 
     def select(self, skill: str, rng: np.random.Generator) -> Selection:
@@ -171,8 +179,11 @@ class Memory:
 
     @classmethod
     def from_json(cls, text: str, settings: MemorySettings) -> "Memory":
-        """Restores `to_json`. A smaller `size` keeps the newest. Raises msgspec.DecodeError."""
-        return cls(settings, msgspec.json.decode(text, type=list[Record]))
+        """Restores `to_json`; "" is a memory not yet begun.
+
+        A smaller `size` keeps the newest. Raises msgspec.DecodeError.
+        """
+        return cls(settings, msgspec.json.decode(text, type=list[Record]) if text else ())
 
     def _reason(self, record: Record) -> str | None:
         if record.win_rate > self._settings.too_easy:

@@ -144,6 +144,10 @@ def test_restoring_into_a_smaller_memory_keeps_the_newest():
     assert steps(Memory.from_json(text, MemorySettings(size=2)).records) == [7, 8]
 
 
+def test_the_empty_text_is_a_memory_not_yet_begun():
+    assert len(Memory.from_json("", MemorySettings())) == 0
+
+
 def test_text_that_is_not_a_memory_is_refused():
     with pytest.raises(msgspec.DecodeError):
         Memory.from_json('[{"source": "x"}]', MemorySettings())

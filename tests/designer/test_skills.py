@@ -1,5 +1,6 @@
 import time
 
+import numpy as np
 import pytest
 
 from spade_jax.designer.skills import (
@@ -12,6 +13,7 @@ from spade_jax.designer.skills import (
     tokens,
     verbatim_keys,
 )
+from spade_jax.envs.library import FAMILIES
 
 SHELL = '''
 class {name}Env:
@@ -120,6 +122,18 @@ def test_a_shared_shell_with_unknown_mechanics_is_unknown(matcher):
     match = SkillMatcher([(SKILL[f], f, source(f)) for f in PARTS], threshold=0.5).match(other)
     assert (match.skill, match.family) == (None, None)
     assert 0 < match.similarity < 0.5
+
+
+def test_every_seed_family_is_told_from_the_others():
+    rng = np.random.default_rng(0)
+    matcher = SkillMatcher([
+        (family.skill, name, family.sample(rng).source)
+        for name, family in FAMILIES.items() for _ in range(8)
+    ])
+    for name, family in FAMILIES.items():
+        for _ in range(5):
+            match = matcher.match(family.sample(rng).source)
+            assert (match.skill, match.family) == (family.skill, name)
 
 
 @pytest.mark.parametrize("text", ["", "nothing of the kind here at all"])

@@ -53,6 +53,14 @@ def test_bundled_reads_the_packaged_file_with_topics(monkeypatch, tmp_path):
     assert (document.id, document.metadata) == ("lift-1", {"topic": "lifts"})
 
 
+def test_the_packaged_corpus_is_whole():
+    corpus = open_corpus("bundled")
+    documents = [corpus[i] for i in range(len(corpus))]
+    assert corpus.skipped == {}
+    assert len({document.id for document in documents}) == len(documents) >= 200
+    assert all(document.metadata["topic"] for document in documents)
+
+
 def test_sources_that_are_not_named_are_not_imported(folder):
     code = (
         "import sys; from spade_jax.grounding import open_corpus\n"
