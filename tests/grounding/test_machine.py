@@ -113,7 +113,7 @@ def test_packages_are_read_and_not_imported():
         from spade_jax.grounding import open_corpus
         before = set(sys.modules)
         corpus = open_corpus("machine")
-        for index in range(0, len(corpus), len(corpus) // 20):
+        for index in range(0, len(corpus), len(corpus) // 8):
             corpus[index]
         packages = {name.partition(".")[0] for name in set(sys.modules) - before}
         print(sorted(packages - set(sys.stdlib_module_names) - {"spade_jax"}))

@@ -36,7 +36,7 @@ def test_neighbouring_seeds_do_not_share_passes():
 
 def test_resuming_at_any_position_continues_the_same_order():
     whole = draw(DocumentSampler(corpus(7), 5, 10), 25)
-    for cut in range(20):
+    for cut in (0, 1, 6, 7, 8, 15):
         before = DocumentSampler(corpus(7), 5, 10)
         draw(before, cut)
         after = DocumentSampler(corpus(7), 5, 10)
