@@ -6,6 +6,7 @@ import ctypes
 import os
 import resource
 import signal
+import tempfile
 
 from sandbox_runner.types import Limits
 
@@ -35,6 +36,13 @@ def no_new_privileges() -> None:
 def adopt_orphans() -> None:
     """Make grandchildren whose parent ended our children, so that they can be ended too."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def leave_file_system() -> None:
+    """Make the working directory one that no longer exists, so relative paths lead nowhere."""
+    nowhere = tempfile.mkdtemp()
+    os.chdir(nowhere)
+    os.rmdir(nowhere)
 
 
 def limit_resources(limits: Limits) -> None:

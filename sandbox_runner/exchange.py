@@ -293,10 +293,12 @@ def _cause_of_death(status: int, loading: bool) -> EnvError:
     stage = "load" if loading else "robustness"
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        if number in (signal.SIGPROF, signal.SIGXCPU):
+        if number == signal.SIGPROF:
             return EnvError("limits", "the CPU time of a call was used up")
+        if number == signal.SIGXCPU:
+            return EnvError("limits", "the CPU time of the process was used up")
         if number == signal.SIGKILL:
-            return EnvError("limits", "the process was killed, most likely for its memory")
+            return EnvError("limits", "the process was killed for its memory or hung up")
         return EnvError(stage, f"the process was ended by {signal.Signals(number).name}")
     if os.WIFEXITED(status):
         return EnvError(stage, f"the process exited with status {os.WEXITSTATUS(status)}")

@@ -61,6 +61,15 @@ class Pool:
         """For tools that watch the pool from outside."""
         return [zygote.pid for zygote in self._zygotes.values()]
 
+    def start(self, hash_seed: int) -> None:
+        """See that this zygote runs or is about to; it takes about a second of CPU time."""
+        zygote = self._zygotes.get(hash_seed)
+        if zygote is not None and zygote.alive():
+            return
+        if zygote is not None:
+            self._exchange.drop_zygote(zygote)
+        self._zygotes[hash_seed] = self._exchange.start_zygote(HASH_SEEDS[hash_seed])
+
     def shut_down(self) -> None:
         """End every child and zygote. The pool cannot be used afterwards."""
         self._exchange.close()
@@ -252,14 +261,9 @@ class Pool:
         return call
 
     def _start_child(self, index: int) -> Child:
-        """A new child under hash seed number `index`; a zygote that has died is replaced first."""
-        zygote = self._zygotes.get(index)
-        if zygote is not None and not zygote.alive():
-            self._exchange.drop_zygote(zygote)
-            zygote = None
-        if zygote is None:
-            zygote = self._zygotes[index] = self._exchange.start_zygote(HASH_SEEDS[index])
-        return self._exchange.start_child(zygote)
+        """A new child under hash seed number `index`."""
+        self.start(index)
+        return self._exchange.start_child(self._zygotes[index])
 
     def _forget_lost_children(self) -> None:
         for key in [key for key, child in self._shared.items() if child.error is not None]:

@@ -34,6 +34,7 @@ def main(control: int, owner: int, limits: str) -> None:
     parsed = msgspec.json.decode(limits, type=Limits)
     os.closerange(max(control, 2) + 1, 1 << 16)
     confine.adopt_orphans()
+    confine.leave_file_system()
     namespace.warm_up()
     module = namespace.prepare_module()
     gc.collect()

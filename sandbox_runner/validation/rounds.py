@@ -38,25 +38,27 @@ class Script:
 
 
 def load(pool: Pool, batch: Sequence[Evidence]) -> None:
-    """One fresh child under each hash seed; the zygote that may have to start comes first."""
-    sources = [evidence.source for evidence in batch]
-    turns = batch[0].max_turns
-    for attribute, hash_seed in (("elsewhere", 1), ("session", 0)):
-        _opened(batch, attribute, pool.open_fresh(sources, turns, hash_seed))
+    """A fresh child under each hash seed; the second only for what the first could load."""
+    pool.start(1)
+    for attribute, hash_seed in (("session", 0), ("elsewhere", 1)):
+        sound = [evidence for evidence in batch if evidence.rejection is None]
+        sources = [evidence.source for evidence in sound]
+        _opened(sound, attribute, pool.open_fresh(sources, batch[0].max_turns, hash_seed))
 
 
 def fresh(pool: Pool, batch: Sequence[Evidence]) -> None:
-    """The same probes in both children, as the first thing each of them does."""
-    script = Script(pool)
-    for evidence in batch:
-        actions = probes.probe_episode(evidence.max_turns)
-        for attribute, session in (
-            ("fresh", evidence.session),
-            ("fresh_elsewhere", evidence.elsewhere),
-        ):
-            episode = _episode(session, evidence.seeds[0], actions)
-            script.add(evidence, [episode], _single(evidence, attribute))
-    script.run()
+    """The same probes in both children, as the first thing each of them does.
+
+    What fails in the first is not played in the second: a hang is paid for once.
+    """
+    for attribute, home in (("fresh", "session"), ("fresh_elsewhere", "elsewhere")):
+        script = Script(pool)
+        for evidence in batch:
+            if evidence.rejection is None:
+                actions = probes.probe_episode(evidence.max_turns)
+                episode = _episode(getattr(evidence, home), evidence.seeds[0], actions)
+                script.add(evidence, [episode], _single(evidence, attribute))
+        script.run()
 
 
 def crowded(pool: Pool, batch: Sequence[Evidence]) -> None:
