@@ -32,6 +32,7 @@ class Child:
         self.sessions: set[int] = set()
         self.inbox = protocol.Inbox()
         self.outbox = bytearray()
+        self.blocked = False  # the outbox waits for the socket
         self.calls: deque[Call] = deque()
         self.cpu_base = 0.0
         self.wall_base = time.monotonic()
@@ -210,8 +211,11 @@ class Exchange:
             pass
         except OSError:
             return  # it is gone: the read side reports that, with what it had still said
-        events = select.EPOLLIN | (select.EPOLLOUT if child.outbox else 0)
-        self._epoll.modify(child.connection.fileno(), events)
+        blocked = bool(child.outbox)
+        if blocked != child.blocked:
+            child.blocked = blocked
+            events = select.EPOLLIN | (select.EPOLLOUT if blocked else 0)
+            self._epoll.modify(child.connection.fileno(), events)
 
     def _handle(self, descriptor: int, events: int) -> None:
         zygote = self._zygotes.get(descriptor)

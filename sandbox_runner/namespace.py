@@ -63,13 +63,22 @@ _MEMBERS = {
     itertools: ("accumulate", "chain", "combinations", "permutations", "product"),
     math_verify: ("parse", "verify"),
 }
+_GRADED = (
+    ("$3/4$", r"\boxed{0.75}"),
+    ("$197/8$", "$apple$"),
+    ("$7$", "$window$"),
+    ("$x+1$", r"$\frac{x^2-1}{x-1}$"),
+)
 _ALLOWED = sys.stdlib_module_names | {"numpy", "math_verify", contract.MODULE}
 
 
 def warm_up() -> None:
-    """Fill the caches that the first use of math_verify would fill, once for all children."""
-    math_verify.verify(math_verify.parse("$3/4$"), math_verify.parse(r"\boxed{0.75}"))
-    math_verify.verify(math_verify.parse("$x+1$"), math_verify.parse("1+x"))
+    """Fill the caches that first uses of math_verify would fill, once for all children.
+
+    A grader's first comparison with a word costs 0.4 s of CPU time, later ones about 0.02 s.
+    """
+    for gold, given in _GRADED:
+        math_verify.verify(math_verify.parse(gold), math_verify.parse(given))
 
 
 def prepare_module() -> types.ModuleType:
