@@ -11,7 +11,6 @@ from spade_jax.text.actions import (
 )
 from spade_jax.text.chat import ROLES, ChatRenderer, Message, TinyChat
 from spade_jax.text.errors import TextError
-from spade_jax.text.lines import common_lines
 from spade_jax.text.tokenizer import (
     NUMBERS,
     SPECIAL_NAMES,
@@ -35,7 +34,6 @@ __all__ = [
     "after_code",
     "canonical_action",
     "code_block",
-    "common_lines",
     "last_boxed",
     "parse_design",
     "train_sentencepiece",

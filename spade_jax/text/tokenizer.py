@@ -112,11 +112,11 @@ def train_sentencepiece(
 
     A piece may span a whole line with its indentation and its newline, but never more than a line:
     texts of several lines are cut after each newline. `atomic` texts are always one token and never
-    part of a merge; where two of them could begin, the longer one does, so that lines from
-    `common_lines` may hold numbers. Printable ASCII, seen or not, costs at most a token a
-    character; any other character three to eight, or one if it is common in `lines`. The same lines
-    give the same bytes. Raises TextError if there is nothing to learn from, or if `vocab_size` is
-    too small for the alphabet or too large for this text.
+    part of a merge; where two of them could begin, the longer one does, so that an atomic line may
+    hold numbers. Printable ASCII, seen or not, costs at most a token a character; any other
+    character three to eight, or one if it is common in `lines`. The same lines give the same bytes.
+    Raises TextError if there is nothing to learn from, or if `vocab_size` is too small for the
+    alphabet or too large for this text.
     """
     _check_atomic(atomic, vocab_size)
     sentences = [spell(line) for text in lines for line in _cut(text)]

@@ -102,6 +102,15 @@ def test_no_number_is_swallowed_by_a_longer_piece(tokenizer, sources):
     assert tokenizer.encode("42")[0] in tokenizer.encode(sources[42 - 3])
 
 
+def test_an_atomic_line_may_hold_a_number_that_is_atomic_elsewhere(sources, tmp_path):
+    line = "        self.turn += 1\n"
+    tokenizer = train_sentencepiece(sources, tmp_path / "line.model", 300, (*NUMBERS, line))
+    ids = tokenizer.encode(line + "1" + line[:-2] + "2\n")
+    assert [tokenizer.piece(token) for token in ids[:2]] == [line, "1"]
+    assert ids[0] not in ids[2:]
+    assert tokenizer.piece(ids[-2]) == "2"
+
+
 def test_a_common_line_is_one_token_with_its_indentation_and_newline(tokenizer):
     line = "        self.max_turns = max_turns\n"
     assert [tokenizer.piece(token) for token in tokenizer.encode(line)] == [line]
