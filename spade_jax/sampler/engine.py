@@ -176,11 +176,17 @@ class Engine:
         """Admits, prefills and decodes once; the turns that ended, in order of submission.
 
         Returns an empty list when some turns still run, and also when nothing is open.
+
+        Raises:
+            RuntimeError: requests wait for a slot, but every slot is held by a handle whose turn is
+                over: the caller must extend or close one first.
         """
         while self._queue and self._free:
             handle = self._queue.popleft()
             handle.slot = self._free.pop()
             self._running.append(handle)
+        if self._queue and not self._running:
+            raise RuntimeError("every slot is held by a finished turn: extend or close a handle")
         self._running.sort(key=lambda handle: handle.order)
         self._prefill()
         return self._decode() if self._running else []

@@ -1,0 +1,176 @@
+"""The engine's promises: bit-equal results whatever the load, and the learner's own log-probs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spade_jax import models, parallel
+from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
+
+CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
+SETTINGS = EngineSettings(
+    num_slots=6, max_len=48, prefill_rows=4, prefill_chunk=5, decode_chunk=4
+)
+STOP = 3
+
+
+@pytest.fixture(scope="module")
+def params():
+    return parallel.unbox(models.init(CONFIG, jax.random.key(0)))
+
+
+@pytest.fixture(scope="module")
+def engine(params):
+    engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), SETTINGS)
+    engine.load(params, 7)
+    return engine
+
+
+def request(seed, length=9, budget=12, temperature=1.0, stop=(STOP,)):
+    tokens = np.random.default_rng(seed).integers(4, 160, length).tolist()
+    return Request(tokens, budget, seed, temperature, stop)
+
+
+def drain(engine, handles):
+    """The next finished turn of each handle."""
+    turns = {}
+    while len(turns) < len(handles):
+        for turn in engine.advance():
+            turns[turn.handle] = turn
+    return [turns[handle] for handle in handles]
+
+
+def run(engine, requests):
+    handles = [engine.submit(item) for item in requests]
+    turns = {}
+    while len(turns) < len(handles):
+        for turn in engine.advance():
+            turns[turn.handle] = turn
+            turn.handle.close()
+    return [turns[handle] for handle in handles]
+
+
+def learner_logprobs(params, prompt, sampled, temperature=1.0):
+    ids = jnp.asarray([[*prompt, *sampled]])
+    positions = jnp.arange(ids.shape[1])[None]
+    hidden = models.hidden_packed(CONFIG, params, ids, positions, jnp.ones_like(ids))
+    logp = jax.nn.log_softmax(models.logits(CONFIG, params, hidden)[0] / temperature)
+    start = len(prompt) - 1
+    return logp[np.arange(start, start + len(sampled)), np.asarray(sampled)]
+
+
+def test_a_request_is_bit_equal_whatever_slot_neighbours_and_load_it_meets(engine):
+    probe = request(1)
+    (alone,) = run(engine, [probe])
+    rng = np.random.default_rng(0)
+    for trial in range(8):
+        others = [
+            request(100 * trial + k, int(rng.integers(1, 30)), int(rng.integers(1, 15)))
+            for k in range(int(rng.integers(1, 14)))
+        ]
+        place = int(rng.integers(0, len(others) + 1))
+        turn = run(engine, [*others[:place], probe, *others[place:]])[place]
+        assert turn.tokens == alone.tokens
+        assert turn.logprobs == alone.logprobs
+
+
+def test_logprobs_are_the_learners_across_turns_and_reused_slots(engine, params):
+    for seed in range(3):
+        first = request(seed, temperature=0.7)
+        handle = engine.submit(first)
+        (turn,) = drain(engine, [handle])
+        more = [9, 8, 7, 6, 5, 11, 12]
+        handle.extend(more, 6)
+        (second,) = drain(engine, [handle])
+        handle.close()
+        prompt = [*first.tokens, *turn.tokens, *more]
+        for have, prefix in ((turn, first.tokens), (second, prompt)):
+            want = learner_logprobs(params, prefix, have.tokens, 0.7)
+            np.testing.assert_allclose(have.logprobs, want, atol=1e-4)
+
+
+def test_greedy_equals_a_plain_full_forward_loop(engine, params):
+    item = request(5, temperature=0.0, stop=())
+    (turn,) = run(engine, [item])
+    ids = list(item.tokens)
+    for _ in range(item.max_new_tokens):
+        row = jnp.asarray([ids])
+        hidden = models.hidden_packed(
+            CONFIG, params, row, jnp.arange(len(ids))[None], jnp.ones_like(row)
+        )
+        ids.append(int(jnp.argmax(models.logits(CONFIG, params, hidden)[0, -1])))
+    assert list(turn.tokens) == ids[len(item.tokens) :]
+
+
+def test_sampled_frequencies_follow_the_policy(engine, params):
+    prompt, temperature, draws = [5, 6, 7], 0.5, 600
+    turns = run(engine, [Request(prompt, 1, seed, temperature, ()) for seed in range(draws)])
+    row = jnp.asarray([prompt])
+    hidden = models.hidden_packed(CONFIG, params, row, jnp.arange(3)[None], jnp.ones_like(row))
+    policy = np.asarray(jax.nn.softmax(models.logits(CONFIG, params, hidden)[0, -1] / temperature))
+    counts = np.bincount([turn.tokens[0] for turn in turns], minlength=160)
+    order = np.argsort(policy)
+    expected, seen = policy[order] * draws, counts[order]
+    bins = np.cumsum(expected) // 30  # at least about 30 expected draws a bin
+    chi2 = sum(
+        (seen[bins == b].sum() - expected[bins == b].sum()) ** 2 / expected[bins == b].sum()
+        for b in np.unique(bins)
+    )
+    degrees = len(np.unique(bins)) - 1
+    assert chi2 < degrees + 4 * np.sqrt(2 * degrees)
+
+
+def test_members_of_a_group_differ_by_their_seed(engine):
+    tokens = request(0).tokens
+    turns = run(engine, [Request(tokens, 8, seed, 1.0, ()) for seed in range(6)])
+    assert len({turn.tokens for turn in turns}) == 6
+
+
+def test_a_turn_says_whether_it_stopped_or_was_cut(engine):
+    every = tuple(range(100, 104))
+    cut = run(engine, [request(2, budget=3, stop=())])[0]
+    assert not cut.stopped and len(cut.tokens) == 3
+    stopped = [t for t in run(engine, [request(s, stop=every) for s in range(40)]) if t.stopped]
+    assert stopped and all(turn.tokens[-1] in every for turn in stopped)
+    assert all(not set(turn.tokens[:-1]) & set(every) for turn in stopped)
+
+
+def test_the_context_ends_a_turn_and_refuses_what_cannot_fit(engine):
+    (turn,) = run(engine, [request(3, length=40, budget=30, stop=())])
+    assert len(turn.tokens) == SETTINGS.max_len - 40 and not turn.stopped
+    with pytest.raises(ContextError, match="context of 48"):
+        engine.submit(request(3, length=48))
+    handle = engine.submit(request(3, length=30, budget=2, stop=()))
+    drain(engine, [handle])
+    with pytest.raises(ContextError):
+        handle.extend(list(range(4, 20)), 2)
+    handle.close()
+
+
+def test_no_shape_is_new_after_warm_up(engine):
+    run(engine, [request(0)])
+    before = engine.compiles()
+    run(engine, [request(s, 1 + s % 20, 1 + s % 9, stop=(s, s + 1)) for s in range(30)])
+    assert engine.compiles() == before == 2
+
+
+def test_waiting_for_slots_that_nobody_frees_is_an_error_not_a_hang(engine):
+    handles = [engine.submit(request(seed)) for seed in range(SETTINGS.num_slots + 1)]
+    drain(engine, handles[:-1])
+    with pytest.raises(RuntimeError, match="extend or close"):
+        engine.advance()
+    for handle in handles:
+        handle.close()
+
+
+def test_parameters_change_only_between_episodes_and_stamp_every_turn(engine, params):
+    handle = engine.submit(request(0))
+    with pytest.raises(RuntimeError, match="open"):
+        engine.load(params, 8)
+    (turn,) = drain(engine, [handle])
+    handle.close()
+    assert turn.version == 7
+    engine.load(params, 8)
+    assert run(engine, [request(0)])[0].version == 8
+    engine.load(params, 7)
