@@ -117,7 +117,7 @@ def test_hint_saves_turns_or_wins_more(family):
     hinted, hinted_turns = play(family, 13, with_hint=True)
     plain, plain_turns = play(family, 13, with_hint=False)
     assert hinted >= plain
-    assert hinted - plain > 0.15 or plain_turns - hinted_turns > 0.25
+    assert hinted - plain > 0.1 or plain_turns - hinted_turns > 0.25
 
 
 @every_family
@@ -150,6 +150,24 @@ def test_difficulty_grows_with_the_knob(family):
         return np.mean([sum(numbers(start)) for start in starts])
 
     assert load(5) < load(12) < load(30) < load(55)
+
+
+@every_family
+def test_guessing_in_range_without_looking_wins_on_less_than_half(family):
+    """A number up to the largest shown, or one of the words with such an amount, drawn blindly."""
+    rng, wins = np.random.default_rng(18), 0.0
+    for seed in range(150):
+        game = environment_class(family.sample(rng, 3).source)()
+        first, _ = game.reset(seed)
+        words = first.partition(" with ")[2].replace(" or ", " ").split()
+        ended = False
+        while not ended:
+            word = f"{words[int(rng.integers(len(words)))]} " if words else ""
+            action = f"{word}{rng.integers(max(numbers(first)) + 1)}"
+            _, reward, terminated, truncated, _ = game.step(rf"\boxed{{{action}}}")
+            ended = terminated or truncated
+            wins += reward if terminated else 0.0
+    assert wins / 150 < 0.45
 
 
 def test_search_outgrows_its_tries_even_for_a_perfect_player():

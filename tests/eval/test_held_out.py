@@ -89,7 +89,7 @@ def test_hinted_expert_wins_and_needs_the_hint(split):
             played = [expert_episode(seed_env, s, hinted, 0.0, rng, family) for s in range(20)]
             wins[hinted].append(np.mean([episode.final_return for episode in played]))
             turns[hinted].append(np.mean([len(episode.turns) for episode in played]))
-    assert min(wins[True]) > 0.7
+    assert min(wins[True]) > 0.6
     assert np.mean(wins[True]) > np.mean(wins[False]) + 0.15
     assert np.mean(turns[True]) < np.mean(turns[False]) - 0.4
 

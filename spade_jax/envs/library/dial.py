@@ -27,8 +27,8 @@ class DialFamily(Family):
         return ADVICE[mechanic.rule].format(self.effective(mechanic, knob).constant)
 
     def effective(self, mechanic: Mechanic, knob: int) -> Mechanic:
-        """For "near", the constant that a try at 0 is taken from: N + 2 plus the offset."""
-        top = knob + 2 if mechanic.rule == "near" else 0
+        """For "near", the constant that a try at 0 is taken from: N + 8 plus the offset."""
+        top = knob + 8 if mechanic.rule == "near" else 0
         return Mechanic(mechanic.rule, mechanic.constant + top)
 
     def places(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> list[int]:
