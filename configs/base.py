@@ -32,8 +32,8 @@ def get_config() -> ConfigDict:
     c.warm_start.designs = 4000  # rows of the designer per stage
     c.warm_start.episodes = 12_000  # expert episodes per stage
     c.warm_start.steps = (300, 100)  # main stage, low-noise stage
-    c.warm_start.rows = 32  # packed rows of a batch
-    c.warm_start.length = 320  # positions of a row
+    c.warm_start.tokens = 10_240  # positions of a batch; rows are as long as learner.ROLE.length
+    c.warm_start.designer_every = 3  # every third batch is the designer's
     c.warm_start.learning_rate = 2.5e-3
     c.warm_start.save_every = 100  # steps
 
@@ -87,7 +87,8 @@ def get_config() -> ConfigDict:
     c.designer.degenerate_reward = 0.0
     c.designer.fault_reward = -0.5  # an environment that failed during play
     c.designer.check_skill = False  # reject designs that are not of the skill asked for
-    c.designer.skill_similarity = 0.5  # least structural similarity that counts as a family
+    c.designer.skill_similarity = 0.25  # least structural similarity that counts as a family; 0.25 still knows a source with every
+    # twentieth token changed
     c.designer.w_reg = 0.4
     c.designer.s_reg = 0.15
     c.designer.regret_floor = True

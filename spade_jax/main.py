@@ -9,7 +9,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from absl import app, flags
+from absl import app, flags, logging
 from ml_collections import config_flags
 
 from spade_jax import modes
@@ -34,6 +34,7 @@ def main(argv: list[str]) -> int:
     if WORKDIR.value is None:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
     config = CONFIG.value
+    logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
         validate(config)
         options = modes.Options(env=ENV.value, count=COUNT.value)

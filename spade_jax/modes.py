@@ -189,7 +189,7 @@ def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
         state = _trained(rooms)
         rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
-        designs = train.design(rooms, state, progress)
+        designs = train.make_designs(rooms, state, progress)
     for design in designs:
         verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
         print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")

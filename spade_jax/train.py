@@ -54,7 +54,7 @@ def iteration(
         live = _draw(records.pool, config.curriculum.num_envs, config.seed, step)
     else:
         if step % config.curriculum.regen_interval == 0:
-            fresh = design(rooms, state, progress)
+            fresh = make_designs(rooms, state, progress)
             records.designs += fresh
         live = _alive(records.designs, step, config.curriculum.regen_interval)
 
@@ -92,7 +92,7 @@ def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Env
     return [d for d in designs if d.accepted and d.born // interval == step // interval]
 
 
-def design(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
+def make_designs(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
     """Writes and validates designs until every slot has an accepted one or its attempts are used.
 
     Returns:
@@ -150,7 +150,7 @@ def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Enviro
     """The fixed pool: accepted designs of the untrained designer, written once."""
     pool: list[Environment] = []
     for _ in range(rooms.config.curriculum.max_attempts + 4):
-        made = [made for made in design(rooms, state, progress) if made.accepted]
+        made = [design for design in make_designs(rooms, state, progress) if design.accepted]
         for design in made:
             design.name = f"pool-{len(pool):03d}"
             pool.append(design)

@@ -51,6 +51,9 @@ class ChatRenderer(Protocol):
     def reply(self, content: str) -> list[int]:
         """A written assistant turn as if sampled, its stop id last: for supervised rows."""
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of a sampled turn, without its stop id."""
+
 
 class TinyChat:
     """The small run's template: one bos, then for each message its role's id, its text and end.
@@ -90,6 +93,9 @@ class TinyChat:
 
     def reply(self, content: str) -> list[int]:
         return [*self._tokenizer.encode(content), self._end]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return self._tokenizer.decode(tokens)
 
     def _frames(self, messages: Sequence[Message]) -> list[int]:
         ids: list[int] = []

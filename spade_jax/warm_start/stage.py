@@ -25,6 +25,9 @@ from spade_jax.text import NUMBERS, SentencePieceTokenizer, TinyChat, train_sent
 from spade_jax.warm_start import rows
 
 
+CHUNK = 4096  # rows packed at once
+
+
 @dataclasses.dataclass(frozen=True)
 class WarmStart:
     """Attributes:
@@ -124,24 +127,38 @@ def _conversations(config, folder, prompts, stage):
 
 
 def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[Batch]:
-    """The batches of both stages in their order: a function of the config alone."""
+    """The batches of both stages in their order: a function of the config alone.
+
+    Every `designer_every`-th batch is the designer's, the others are the agent's: their rows have
+    very different lengths, and attention pays for the longest.
+    """
+    every = config.warm_start.designer_every
     for stage, steps in zip(rows.STAGES, config.warm_start.steps, strict=True):
-        if steps:
-            designer, agent = _conversations(config, warm.folder, prompts, stage)
-            data = [rows.to_trajectory(row, warm.chat) for row in (*designer, *agent)]
-            rng = seeding.generator(config.seed, "batches", stage)
-            yield from itertools.islice(_epochs(config, data, rng), steps)
+        if not steps:
+            continue
+        streams = {
+            role: _epochs(
+                config, [rows.to_trajectory(row, warm.chat) for row in talks],
+                config.learner[role].length, seeding.generator(config.seed, "batches", stage, role),
+            )
+            for role, talks in zip(
+                ("designer", "agent"), _conversations(config, warm.folder, prompts, stage),
+                strict=True,
+            )
+        }  # fmt: skip
+        for step in range(steps):
+            yield next(streams["designer" if step % every == 0 else "agent"])
 
 
 def _epochs(
-    config: ConfigDict, data: list[Trajectory], rng: np.random.Generator
+    config: ConfigDict, data: list[Trajectory], length: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Endless full batches; every epoch in a new order. Every sampled token weighs the same."""
-    size, length = config.warm_start.rows, config.warm_start.length
+    """Endless batches; every epoch in a new order. Every sampled token of a batch weighs the same."""
+    size = max(1, config.warm_start.tokens // length)
     while True:
         order = rng.permutation(len(data))
         shuffled = [data[index] for index in order]
-        for start in range(0, len(shuffled), 2048):
-            part = shuffled[start : start + 2048]
+        for start in range(0, len(shuffled), CHUNK):
+            part = shuffled[start : start + CHUNK]
             for batch in pack(part, [1.0] * len(part), [1.0] * len(part), size, length):
                 yield batch._replace(weights=batch.weights / max(1.0, batch.weights.sum()))
