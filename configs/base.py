@@ -87,8 +87,8 @@ def get_config() -> ConfigDict:
     c.designer.degenerate_reward = 0.0
     c.designer.fault_reward = -0.5  # an environment that failed during play
     c.designer.check_skill = False  # reject designs that are not of the skill asked for
-    c.designer.skill_similarity = 0.25  # least structural similarity that counts as a family; 0.25 still knows a source with every
-    # twentieth token changed
+    # least structural similarity that counts; 0.25 still knows a source with 5% of its tokens changed
+    c.designer.skill_similarity = 0.25
     c.designer.w_reg = 0.4
     c.designer.s_reg = 0.15
     c.designer.regret_floor = True

@@ -64,7 +64,7 @@ class Checkpoints:
             )
         except (ValueError, KeyError) as error:
             raise CheckpointError(
-                f"checkpoint {step} under {self._manager.directory} does not fit this config: {error}"
+                f"checkpoint {step} in {self._manager.directory} does not fit this config: {error}"
             ) from error
         records = msgspec.convert(restored["records"], Records)
         return dataclasses.replace(like, records=records, **restored["arrays"])

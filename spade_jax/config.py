@@ -41,7 +41,10 @@ RULES: tuple[Rule, ...] = (
     _choice("model.preset", models.PRESETS),
     _at_least("text.vocab_size", 400),
     _at_least("text.idioms", 0),
-    *(_at_least(f"warm_start.{key}", 1) for key in ("designs", "episodes", "tokens", "designer_every")),
+    *(
+        _at_least(f"warm_start.{key}", 1)
+        for key in ("designs", "episodes", "tokens", "designer_every")
+    ),
     ("warm_start.steps", lambda v: len(v) == 2 and min(v) >= 0, "two counts of at least 0"),
     _above("warm_start.learning_rate", 0),
     _at_least("warm_start.save_every", 1),

@@ -30,7 +30,7 @@ USER_ERRORS = (ConfigError, ModelError, MeshError, CorpusError, CheckpointError,
 
 def main(argv: list[str]) -> int:
     if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings look like --config.steps=3")
+        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE")
     if WORKDIR.value is None:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
     config = CONFIG.value

@@ -1,4 +1,4 @@
-"""Seeds derived by name, so that every random choice of a run is a function of (run seed, what for).
+"""Seeds derived by name: every random choice of a run is a function of (run seed, what for).
 
 Nothing random is carried from step to step: a resumed run draws what the uninterrupted one drew.
 """
@@ -13,7 +13,7 @@ def _words(parts) -> list[int]:
 
 
 def derive(*parts: int | str) -> int:
-    """A seed in [0, 2^31) from a run seed and labels, for example `derive(seed, "play", step, 3)`."""
+    """A seed in [0, 2^31) from a run seed and labels: `derive(seed, "play", step, 3)`."""
     return int(np.random.SeedSequence(_words(parts)).generate_state(1)[0]) >> 1
 
 

@@ -1,4 +1,4 @@
-"""The numbers of one step, from what happened in it. Every value is computed from this step's data."""
+"""The numbers of one step, all computed from what happened in it."""
 
 import math
 from collections import Counter
@@ -74,7 +74,7 @@ def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Me
 
 
 def plays(episodes: dict[str, list[list[Episode]]], group: str) -> Metrics:
-    """Win rates, lengths and truncation of this step's plays; `group` as in `config.agent.group`."""
+    """Win rates, lengths and truncation of this step's plays; `group` is `config.agent.group`."""
     valid = {
         arm: [e for per_env in groups for e in per_env if e.outcome != "void"]
         for arm, groups in episodes.items()

@@ -189,9 +189,7 @@ def _play_arms(
 
         def arm(label, count, hint, name=name, seeds=seeds):
             return [
-                PlayRequest(
-                    seeds[k % len(seeds)], seeding.derive(seed, name, step, label, k), hint
-                )
+                PlayRequest(seeds[k % len(seeds)], seeding.derive(seed, name, step, label, k), hint)
                 for k in range(count)
             ]
 

@@ -9,7 +9,7 @@ from spade_jax.grounding import DocumentSampler
 
 
 def active_skills(skills: Sequence[str], per_regen: int, regeneration: int) -> list[str]:
-    """The window of `per_regen` skills of this regeneration; windows follow each other round-robin."""
+    """The window of `per_regen` skills of this regeneration; windows go round-robin."""
     start = regeneration * per_regen
     return [skills[(start + offset) % len(skills)] for offset in range(per_regen)]
 

@@ -70,7 +70,9 @@ def replay_wins(
         if not isinstance(session, EnvError)
     ]
     first = pool.reset([(session, seed) for session, _, _, seed in lanes])
-    running = [lane for lane, seen in zip(lanes, first, strict=True) if not isinstance(seen, EnvError)]
+    running = [
+        lane for lane, seen in zip(lanes, first, strict=True) if not isinstance(seen, EnvError)
+    ]
     wins = [0] * len(programs)
     while running:
         due = [(lane, action) for lane in running if (action := next(lane[2], None)) is not None]

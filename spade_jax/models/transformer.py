@@ -8,7 +8,8 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from spade_jax.models import attention, cache as kv
+from spade_jax.models import attention
+from spade_jax.models import cache as kv
 from spade_jax.models.config import ModelConfig
 from spade_jax.models.moe import Experts
 

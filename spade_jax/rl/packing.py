@@ -19,7 +19,7 @@ class Batch(NamedTuple):
         tokens, positions: model input, int32.
         segment_ids: 0 is padding, trajectories of one row are numbered from 1, int32.
         targets: the token that follows, int32.
-        weights: share of the target in the batch's loss; 0 where this model did not sample it, fp32.
+        weights: share of the target in the loss; 0 where this model did not sample it, fp32.
         advantages: of the target's trajectory, fp32.
         logprobs: of the target under the sampling policy, fp32.
     """

@@ -1,7 +1,7 @@
 """The one episode loop. Designing, playing, playing with a hint and evaluating are all data to it.
 
-A `Task` says what the model sees first and how it samples; a `World` answers its replies. Worlds are
-batched: everything that is ready goes to the sandbox or to the sampler together.
+A `Task` says what the model sees first and how it samples; a `World` answers its replies. Worlds
+are batched: everything that is ready goes to the sandbox or to the sampler together.
 """
 
 import dataclasses
@@ -110,7 +110,9 @@ def _open(engine, chat, episode: Episode, first: Feedback, open_episodes: dict) 
     task = episode.task
     episode.transcript += [*task.system, Message("user", first.text)]
     tokens = chat.open(episode.transcript)
-    request = Request(tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids)
+    request = Request(
+        tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids
+    )
     try:
         handle = engine.submit(request)
     except ContextError:
@@ -122,7 +124,7 @@ def _open(engine, chat, episode: Episode, first: Feedback, open_episodes: dict) 
 
 
 def _record(turn: Turn, open_episodes: dict, chat: ChatRenderer) -> bool:
-    """Appends a finished turn; False when it was cut, which ends the episode unseen by the world."""
+    """Appends a finished turn; False when it was cut: that ends the episode, unseen by the world."""
     episode = open_episodes[turn.handle]
     episode.trajectory.append_sampled(turn.tokens, turn.logprobs, turn.version)
     episode.transcript.append(Message("assistant", chat.decode(turn.tokens)))

@@ -1,8 +1,8 @@
 """Slot-based sampling: a slot holds one episode's cache across all its turns.
 
-`submit` queues a request, `advance` moves everything one dispatch further and returns the turns that
-ended, `Handle.extend` appends the next turn's new tokens, `Handle.close` frees the slot. Only new
-tokens are ever read: a turn's stop token and what follows it are prefilled when the turn continues.
+`submit` queues a request, `advance` moves everything one dispatch further and returns the turns
+that ended, `Handle.extend` appends the next turn's new tokens, `Handle.close` frees the slot. Only
+new tokens are ever read: a turn's stop token and what follows it are prefilled when it continues.
 
 In this engine results are deterministic: prefill chunks are cut from each request's own start, the
 two programs have one shape each, and noise is keyed by (request seed, position). A request's
@@ -145,7 +145,7 @@ class Engine:
         if not request.tokens:
             raise ValueError("a request needs at least one prompt token")
         if len(request.stop_ids) > MAX_STOP_IDS:
-            raise ValueError(f"{len(request.stop_ids)} stop ids, at most {MAX_STOP_IDS} are possible")
+            raise ValueError(f"{len(request.stop_ids)} stop ids, at most {MAX_STOP_IDS} can be")
         self.check_fits(len(request.tokens))
         handle = Handle(
             self, request, self._submitted, list(request.tokens), request.max_new_tokens

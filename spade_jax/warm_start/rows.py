@@ -114,7 +114,8 @@ def idioms(sources: Iterable[str], limit: int) -> list[str]:
         for line in f"{source}\n".splitlines(keepends=True)
         if line.strip() and not _SETTING.match(line)
     )
-    return [line for line, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))][:limit]
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [line for line, _ in ranked[:limit]]
 
 
 def to_trajectory(conversation: Conversation, chat: ChatRenderer) -> Trajectory:

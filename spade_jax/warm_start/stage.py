@@ -24,7 +24,6 @@ from spade_jax.state import Records, RunState
 from spade_jax.text import NUMBERS, SentencePieceTokenizer, TinyChat, train_sentencepiece
 from spade_jax.warm_start import rows
 
-
 CHUNK = 4096  # rows packed at once
 
 
@@ -153,7 +152,7 @@ def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[
 def _epochs(
     config: ConfigDict, data: list[Trajectory], length: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Endless batches; every epoch in a new order. Every sampled token of a batch weighs the same."""
+    """Endless batches, every epoch in a new order. Sampled tokens of a batch weigh the same."""
     size = max(1, config.warm_start.tokens // length)
     while True:
         order = rng.permutation(len(data))

@@ -1,4 +1,4 @@
-"""Reads the tiny Hugging Face checkpoints under golden/ (made with torch and transformers, fp32)."""
+"""Reads the tiny Hugging Face checkpoints in golden/, made with torch and transformers, fp32."""
 
 import dataclasses
 import json

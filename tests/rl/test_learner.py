@@ -1,0 +1,151 @@
+"""The update: equalities that must hold whatever the sharding, packing and micro-batching."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spade_jax import models, parallel
+from spade_jax.rl import Learner, LossSettings, OptimizerSettings, pack, token_weights
+from spade_jax.rl.logprobs import token_logprobs
+from spade_jax.rollout import Trajectory
+
+DENSE = models.preset("tiny", num_layers=2, vocab_size=96, d_model=32, head_dim=8, d_ff=64)
+MOE = models.preset(
+    "tiny", num_layers=2, vocab_size=96, d_model=32, head_dim=8, num_experts=4,
+    experts_per_token=2, d_expert=16, qk_norm=True,
+)  # fmt: skip
+SHARDED = {"data": 2, "fsdp": 2, "tensor": 2}
+
+
+def learner(config, mesh=None, **settings):
+    mesh = parallel.make_mesh(mesh or {}, jax.devices() if mesh else jax.devices()[:1])
+    settings = LossSettings(**{"kl": 0.1, "entropy": 0.01, **settings})
+    return Learner(config, mesh, "policy", settings, OptimizerSettings(1e-2), chunk=32)
+
+
+def rows(count=9, seed=0):
+    rng = np.random.default_rng(seed)
+    out = []
+    for _ in range(count):
+        row = Trajectory()
+        for _ in range(rng.integers(1, 4)):
+            row.append_context(rng.integers(1, 96, rng.integers(1, 6)).tolist())
+            length = int(rng.integers(1, 5))
+            ids, logps = rng.integers(1, 96, length).tolist(), rng.uniform(-5, -4, length).tolist()
+            row.append_sampled(ids, logps, 0)
+        out.append(row)
+    return out, rng.normal(size=count)
+
+
+def total_gradient(engine, params, trajectories, advantages, height, length, reference):
+    weights, total, loss = token_weights(trajectories, "trajectory"), None, 0.0
+    for batch in pack(trajectories, advantages, weights, height, length):
+        gradient, sums = engine.gradients(params, batch, 0.8, reference)
+        total, loss = engine.add(total, gradient), loss + float(sums["loss"])
+    return jax.device_get(total), loss
+
+
+def assert_close(a, b, atol=2e-5):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=atol), a, b)
+
+
+@pytest.fixture(scope="module", params=[DENSE, MOE], ids=["dense", "moe"])
+def whole(request):
+    """The gradient in one batch on one device, and what made it."""
+    engine = learner(request.param)
+    params = engine.init(jax.random.key(0)).params
+    reference = engine.init(jax.random.key(1)).params
+    trajectories, advantages = rows()
+    gradient = total_gradient(engine, params, trajectories, advantages, 4, 64, reference)
+    return request.param, engine, params, reference, trajectories, advantages, gradient
+
+
+def test_micro_batched_equals_whole(whole):
+    _, engine, params, reference, trajectories, advantages, want = whole
+    got = total_gradient(engine, params, trajectories, advantages, 1, 64, reference)
+    assert_close(got, want)
+
+
+def test_packed_equals_unpacked(whole):
+    _, engine, params, reference, trajectories, advantages, want = whole
+    longest = max(len(row.tokens) for row in trajectories)
+    assert longest < 28
+    got = total_gradient(engine, params, trajectories, advantages, 16, longest, reference)
+    assert_close(got, want)
+
+
+@pytest.mark.parametrize("mesh", [SHARDED, {"data": 1, "fsdp": 2, "tensor": 1, "expert": 4}])
+def test_sharded_equals_unsharded(whole, mesh):
+    config, _, params, reference, trajectories, advantages, want = whole
+    engine = learner(config, mesh)
+    put = lambda tree: jax.device_put(tree, engine.shardings.params)  # noqa: E731
+    got = total_gradient(engine, put(params), trajectories, advantages, 4, 64, put(reference))
+    assert_close(got, want)
+
+
+def test_parameters_are_created_sharded():
+    engine = learner(DENSE, SHARDED)
+    kernel = engine.init(jax.random.key(0)).params["blocks"]["mlp"]["up"]["kernel"]
+    assert kernel.sharding.shard_shape(kernel.shape) == (2, 16, 32)
+
+
+def test_token_logprobs_in_chunks_equal_the_full_softmax():
+    engine = learner(DENSE)
+    params = engine.init(jax.random.key(0)).params
+    hidden = jax.random.normal(jax.random.key(1), (2, 12, 32))
+    targets = jax.random.randint(jax.random.key(2), (2, 12), 0, 96)
+    want = jax.nn.log_softmax(models.logits(DENSE, params, hidden) / 0.7)
+    for chunk in (1, 6, 24):
+        logp, entropy = token_logprobs(DENSE, params, hidden, targets, 0.7, chunk)
+        np.testing.assert_allclose(
+            logp, jnp.take_along_axis(want, targets[..., None], -1)[..., 0], atol=1e-5
+        )
+        np.testing.assert_allclose(entropy, -(jnp.exp(want) * want).sum(-1), atol=1e-5)
+
+
+def test_zero_advantages_leave_the_parameters_alone():
+    engine = learner(DENSE, kl=0.0, entropy=0.0)
+    state = engine.init(jax.random.key(0))
+    trajectories, _ = rows()
+    weights = token_weights(trajectories, "trajectory")
+    (batch,) = pack(trajectories, np.zeros(len(trajectories)), weights, 8, 64)
+    gradient, _ = engine.gradients(state.params, batch, 1.0)
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(gradient))
+    optimizer = OptimizerSettings(1e-2, weight_decay=0.0)
+    still = Learner(DENSE, engine.mesh, "policy", LossSettings(), optimizer)
+    after, _ = still.apply(still.adopt(state.params), gradient)
+    jax.tree.map(np.testing.assert_array_equal, after.params, state.params)
+
+
+def test_an_update_raises_what_was_good_and_lowers_what_was_bad():
+    engine = learner(DENSE, kl=0.0, entropy=0.0)
+    state = engine.init(jax.random.key(0))
+    trajectories, _ = rows(2)
+    weights = token_weights(trajectories, "trajectory")
+    (batch,) = pack(trajectories, [1.0, -1.0], weights, 2, 64)
+    before = state.params
+    for _ in range(3):
+        gradient, _ = engine.gradients(state.params, batch, 1.0)
+        state, _ = engine.apply(state, gradient)
+
+    def logprob(params, row):
+        ids = jnp.asarray([row.tokens])
+        hidden = models.hidden_packed(
+            DENSE, params, ids, jnp.arange(ids.shape[1])[None], jnp.ones_like(ids)
+        )
+        logp = jax.nn.log_softmax(models.logits(DENSE, params, hidden))[0, :-1]
+        chosen = jnp.take_along_axis(logp, ids[0, 1:, None], -1)[:, 0]
+        return float((chosen * jnp.asarray(row.mask[1:])).sum())
+
+    good, bad = (logprob(state.params, row) - logprob(before, row) for row in trajectories)
+    assert good > 0 > bad
+
+
+def test_a_kl_term_without_a_reference_is_refused():
+    engine = learner(DENSE)
+    params = engine.init(jax.random.key(0)).params
+    trajectories, advantages = rows(1)
+    (batch,) = pack(trajectories, advantages, [1.0], 1, 64)
+    with pytest.raises(ValueError, match="reference"):
+        engine.gradients(params, batch, 1.0)

@@ -1,0 +1,83 @@
+"""Every reward against numbers worked out by hand."""
+
+import numpy as np
+import pytest
+
+from spade_jax.rl import REWARDS, Plays, RewardSettings
+from spade_jax.rl.rewards import blend, plateau, regret, slope
+
+
+def plays(hint, *windows):
+    return Plays(np.asarray(hint, float), tuple(np.asarray(w, float) for w in windows))
+
+
+def test_regret_is_the_gap_of_the_means():
+    # hint (1 + 1 + 0 + 1) / 4 = 0.75, without 0.25
+    assert regret(plays([1, 1, 0, 1], [0, 1, 0, 0]), RewardSettings()) == pytest.approx(0.5)
+
+
+def test_regret_has_a_floor_but_the_logged_gap_has_none():
+    worse = plays([0, 0], [1, 0])
+    assert regret(worse, RewardSettings()) == 0.0
+    assert worse.gap == pytest.approx(-0.5)
+
+
+def test_regret_uses_the_whole_window_and_the_gap_only_matched_weights():
+    both = plays([1, 1], [0, 0], [1, 1])
+    assert regret(both, RewardSettings()) == pytest.approx(0.5)
+    assert both.gap == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "wins,want",
+    # of 20 plays; 1 inside [0.4, 0.6], then linear to 0 over 0.25
+    [(8, 1), (10, 1), (12, 1), (13, 0.8), (15, 0.4), (17, 0), (20, 0), (5, 0.4), (3, 0)],
+)
+def test_plateau(wins, want):
+    returns = [1] * wins + [0] * (20 - wins)
+    assert plateau(plays([1], returns), RewardSettings()) == pytest.approx(want)
+
+
+def test_blend_adds_clipped_regret_and_plateau():
+    # gap 0.75 - 0.65 = 0.1 -> 0.1 / 0.15 * 0.4 = 0.26667; plateau(0.65) = 0.8 -> 0.48
+    e = plays([1, 1, 1, 0], [1] * 13 + [0] * 7)
+    assert blend(e, RewardSettings()) == pytest.approx(0.4 * (0.1 / 0.15) + 0.6 * 0.8)
+    # gap 1 is clipped to 1; plateau(0) = 0
+    assert blend(plays([1], [0]), RewardSettings()) == pytest.approx(0.4)
+
+
+def test_blend_floor_clips_negative_regret_and_no_floor_does_not():
+    e = plays([0], [1, 0])  # gap -0.5, plateau(0.5) = 1
+    assert blend(e, RewardSettings()) == pytest.approx(0.6)
+    assert blend(e, RewardSettings(regret_floor=False)) == pytest.approx(0.4 * -0.5 / 0.15 + 0.6)
+
+
+def test_blend_frontier_and_progress_terms():
+    # window mean 0.5, so no frontier penalty; per-step means 0.25 then 0.75: slope 0.5
+    e = plays([1], [1, 0, 0, 0], [1, 1, 1, 0])
+    s = RewardSettings(w_reg=0, w_plat=0, w_lp=0.2, w_front=1.0)
+    assert blend(e, s) == pytest.approx(0.2 * 0.5 / 0.10)
+    # window mean 0.9: (0.4)^2 / 0.08 = 2
+    far = plays([1], [1] * 9 + [0])
+    assert blend(far, RewardSettings(w_reg=0, w_plat=0, w_front=1.0)) == pytest.approx(-2.0)
+
+
+def test_slope_weighs_steps_by_their_plays_and_skips_empty_ones():
+    assert slope(plays([1], [1, 0])) == 0.0
+    # steps 0, 1, 2 with means 0, 0.5, 1 and equal counts: 0.5 a step, over 2 steps
+    assert slope(plays([1], [0, 0], [1, 0], [1, 1])) == pytest.approx(1.0)
+    # the empty middle step counts in the span only
+    assert slope(plays([1], [0, 0], [], [1, 1])) == pytest.approx(1.0)
+    # weights (3, 1, 1) on (0, 0, 1): t_mean 0.6, r_mean 0.2, cov 1.4 * 0.8 - 3 * 0.6 * -0.2
+    # - 0.4 * 0.2 = 1.4, var 3 * 0.36 + 0.16 + 1.96 = 3.2
+    assert slope(plays([1], [0, 0, 0], [0], [1])) == pytest.approx(1.4 / 3.2 * 2)
+
+
+def test_an_environment_without_plays_has_no_reward():
+    with pytest.raises(ValueError, match="valid play"):
+        regret(plays([], [1]), RewardSettings())
+
+
+def test_the_registry_holds_the_functions_by_their_paper_names():
+    assert REWARDS["regret"] is regret and REWARDS["blend"] is blend
+    assert REWARDS["plateau"] is plateau
