@@ -31,7 +31,7 @@ def get_config() -> ConfigDict:
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
     c.warm_start.designs = 4000  # rows of the designer per stage
     c.warm_start.episodes = 12_000  # expert episodes per stage
-    c.warm_start.steps = (300, 100)  # main stage, low-noise stage
+    c.warm_start.steps = (220, 60)  # main stage, low-noise stage
     c.warm_start.tokens = 10_240  # positions of a batch; rows are as long as learner.ROLE.length
     c.warm_start.designer_every = 3  # every third batch is the designer's
     c.warm_start.learning_rate = 2.5e-3
@@ -87,7 +87,7 @@ def get_config() -> ConfigDict:
     c.designer.degenerate_reward = 0.0
     c.designer.fault_reward = -0.5  # an environment that failed during play
     c.designer.check_skill = False  # reject designs that are not of the skill asked for
-    # least structural similarity that counts; 0.25 still knows a source with 5% of its tokens changed
+    # least structural similarity that counts; 0.25 knows a source with 5% of its tokens changed
     c.designer.skill_similarity = 0.25
     c.designer.w_reg = 0.4
     c.designer.s_reg = 0.15

@@ -1,4 +1,4 @@
-"""SPADE from scratch on a laptop: a 0.6 M parameter model designs and plays its own environments.
+"""SPADE from scratch on a laptop: a 0.5 M parameter model designs and plays its own environments.
 
 Command    make demo
            python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny
@@ -11,7 +11,7 @@ from configs import base
 def get_config():
     c = base.get_config()
     c.steps = 30
-    c.model.overrides = {"num_layers": 2, "d_ff": 384}
+    c.model.overrides = {"num_layers": 2}
 
     c.memory.positives = 1
     c.memory.negatives = 1

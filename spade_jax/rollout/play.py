@@ -124,7 +124,7 @@ def _open(engine, chat, episode: Episode, first: Feedback, open_episodes: dict) 
 
 
 def _record(turn: Turn, open_episodes: dict, chat: ChatRenderer) -> bool:
-    """Appends a finished turn; False when it was cut: that ends the episode, unseen by the world."""
+    """Appends a finished turn; False when it was cut: that ends the episode."""
     episode = open_episodes[turn.handle]
     episode.trajectory.append_sampled(turn.tokens, turn.logprobs, turn.version)
     episode.transcript.append(Message("assistant", chat.decode(turn.tokens)))
