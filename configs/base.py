@@ -11,6 +11,7 @@ def get_config() -> ConfigDict:
     c = ConfigDict()
     c.seed = 0
     c.steps = 400  # iterations, each with one optimizer step
+    c.compilation_cache = ""  # folder of compiled programs; empty: WORKDIR/compilation_cache
     c.prompts = "compact"  # folder under spade_jax/prompts
 
     c.model = ConfigDict()

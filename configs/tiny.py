@@ -11,8 +11,6 @@ from configs import base
 def get_config():
     c = base.get_config()
     c.steps = 30
-    c.model.overrides = {"num_layers": 2}
-
     c.memory.positives = 1
     c.memory.negatives = 1
     c.memory.use = 0.5
@@ -45,11 +43,11 @@ def get_config():
     c.agent.max_turns = 12
 
     c.sampler.designer.num_slots = 24
-    c.sampler.designer.max_len = 384
+    c.sampler.designer.max_len = 320
     c.sampler.agent.num_slots = 96
     c.sampler.agent.max_len = 160
     c.learner.designer.rows = 8
-    c.learner.designer.length = 383
+    c.learner.designer.length = 319
     c.learner.agent.rows = 16
     c.learner.agent.length = 159
     c.learner.kl = 0.03

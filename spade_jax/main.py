@@ -1,8 +1,9 @@
 """python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny [--config.KEY=VALUE ...]
 
-Modes: train (default; resumes what is in the workdir), eval (scores the newest checkpoint on the
-held-out set), generate (prints new designs with their verdicts), play (lets the model play one
-environment file, without and with its hint, and prints the transcripts).
+Modes: train (default; resumes what is in the workdir), warm_start (its first stage alone), eval
+(scores the newest checkpoint on the held-out set), generate (prints new designs with their
+verdicts), play (lets the model play one environment file, without and with its hint, and prints the
+transcripts).
 """
 
 import pathlib

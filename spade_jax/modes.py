@@ -10,8 +10,8 @@ import rich
 from ml_collections import ConfigDict
 from rich.markup import escape
 
+from spade_jax import models, seeding, train, warm_start
 from spade_jax import rooms as rooms_lib
-from spade_jax import seeding, train, warm_start
 from spade_jax.checkpoint import CheckpointError, Checkpoints
 from spade_jax.closing import closing_report
 from spade_jax.envs import PlayRequest, PlaySettings, Program
@@ -54,21 +54,32 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     return 0
 
 
+def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """The warm start alone, for runs that share it by `warm_start.path`."""
+    del options
+    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
+        _warm_params(rooms, stop)
+    return 0
+
+
 def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) -> RunState | None:
     """The newest checkpoint, else a warm-started state; None when the warm start was stopped."""
     if checkpoints.latest() is not None:
         return checkpoints.restore(abstract_state(rooms))
-    config = rooms.config
-    total = sum(config.warm_start.steps)
-    with Progress(total, label="warm start") as progress:
-        params = warm_start.train(
-            config, rooms.model, rooms.mesh, rooms.warm, rooms.prompts,
-            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
-        )  # fmt: skip
+    params = _warm_params(rooms, stop)
     if params is None:
         return None
     learner = rooms.learner.adopt(params)
-    return RunState(learner, learner.params if config.learner.kl else None, Records())
+    return RunState(learner, learner.params if rooms.config.learner.kl else None, Records())
+
+
+def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
+    config = rooms.config
+    with Progress(sum(config.warm_start.steps), label="warm start") as progress:
+        return warm_start.train(
+            config, rooms.model, rooms.mesh, rooms.warm, rooms.prompts,
+            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
+        )  # fmt: skip
 
 
 def abstract_state(rooms: Rooms) -> RunState:
@@ -189,7 +200,7 @@ def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
         state = _trained(rooms)
         rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
-        designs = train.make_designs(rooms, state, progress)
+        designs = train.make_designs(rooms, state, progress, "generate")
     for design in designs:
         verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
         print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")
@@ -238,6 +249,7 @@ def _require_run(workdir: pathlib.Path) -> None:
 
 MODES: dict[str, Callable[[ConfigDict, pathlib.Path, Options], int]] = {
     "train": run_training,
+    "warm_start": run_warm_start,
     "eval": run_eval,
     "generate": run_generate,
     "play": run_play,

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 
+import jax
 from ml_collections import ConfigDict
 
 import sandbox_runner
@@ -72,6 +73,9 @@ def _references() -> list[tuple[str, str, str]]:
 
 def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
     """All parts; compiles nothing yet. The pool's processes start with their first use."""
+    cache = config.compilation_cache or str((workdir / "compilation_cache").absolute())
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     corpus = None
     if config.grounding.enabled:
         corpus = open_corpus(config.grounding.sources, config.grounding.weights)

@@ -32,6 +32,7 @@ from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
 REPLAY_SEEDS = 4  # other seeds on which a winning action sequence is replayed
+POOL_ROUNDS = 20  # rounds of designs that may fill a fixed pool
 
 
 def iteration(
@@ -54,7 +55,7 @@ def iteration(
         live = _draw(records.pool, config.curriculum.num_envs, config.seed, step)
     else:
         if step % config.curriculum.regen_interval == 0:
-            fresh = make_designs(rooms, state, progress)
+            fresh = make_designs(rooms, state, progress, f"{step:05d}")
             records.designs += fresh
         live = _alive(records.designs, step, config.curriculum.regen_interval)
 
@@ -92,8 +93,13 @@ def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Env
     return [d for d in designs if d.accepted and d.born // interval == step // interval]
 
 
-def make_designs(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
+def make_designs(
+    rooms: Rooms, state: RunState, progress: Progress, label: str
+) -> list[Environment]:
     """Writes and validates designs until every slot has an accepted one or its attempts are used.
+
+    Args:
+        label: first part of the designs' names; unique in the run.
 
     Returns:
         All attempts, accepted or not.
@@ -109,7 +115,7 @@ def make_designs(rooms: Rooms, state: RunState, progress: Progress) -> list[Envi
     slots = list(range(curriculum.num_envs))
     for attempt in range(curriculum.max_attempts):
         wanted = requests(
-            [f"{step:05d}-{slot:02d}" + (f"-{attempt}" if attempt else "") for slot in slots],
+            [f"{label}-{slot:02d}" + (f"-{attempt}" if attempt else "") for slot in slots],
             [skills[slot % len(skills)] for slot in slots],
             documents,
             memory if config.memory.enabled else None,
@@ -147,16 +153,14 @@ def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:
 
 
 def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
-    """The fixed pool: accepted designs of the untrained designer, written once."""
-    pool: list[Environment] = []
-    for _ in range(rooms.config.curriculum.max_attempts + 4):
-        made = [design for design in make_designs(rooms, state, progress) if design.accepted]
-        for design in made:
-            design.name = f"pool-{len(pool):03d}"
-            pool.append(design)
-        if len(pool) >= rooms.config.curriculum.fixed_pool:
+    """The fixed pool: accepted designs of the designer as it is now, written once."""
+    wanted, pool = rooms.config.curriculum.fixed_pool, []
+    for round_ in range(POOL_ROUNDS):
+        made = make_designs(rooms, state, progress, f"pool{round_}")
+        pool += [design for design in made if design.accepted]
+        if len(pool) >= wanted:
             break
-    return pool[: rooms.config.curriculum.fixed_pool]
+    return pool[:wanted]
 
 
 def _draw(pool: Sequence[Environment], count: int, seed: int, step: int) -> list[Environment]:

@@ -1,0 +1,145 @@
+"""The one episode loop, with a real engine and worlds whose answers are scripted."""
+
+import jax
+import pytest
+
+from sandbox_runner import EnvError
+from spade_jax import models, parallel
+from spade_jax.rollout import Feedback, Task, play
+from spade_jax.sampler import Engine, EngineSettings
+from spade_jax.text import Message
+
+CONFIG = models.preset("tiny", num_layers=1, vocab_size=64, d_model=32, head_dim=8, d_ff=32)
+END, CONTEXT = 2, 60
+
+
+class LetterChat:
+    """Ids are letters; every reply ends with id 2, every observation opens with id 1."""
+
+    stop_ids = (END,)
+
+    def open(self, messages):
+        return [1, *(3 + len(message.content) % 50 for message in messages), 1]
+
+    def extend(self, messages):
+        return [1, *(3 + len(message.content) % 50 for message in messages), 1]
+
+    def decode(self, tokens):
+        return " ".join(str(token) for token in tokens if token != END)
+
+
+class Scripted:
+    """Each task's place is the list of answers it gets; the first is its first observation."""
+
+    def __init__(self):
+        self.seen = []
+        self.turn = {}
+
+    def reset(self, tasks):
+        self.turn = {id(task): 0 for task in tasks}
+        return [task.place[0] for task in tasks]
+
+    def step(self, replies):
+        out = []
+        for task, reply in replies:
+            self.seen.append(reply)
+            self.turn[id(task)] += 1
+            out.append(task.place[self.turn[id(task)]])
+        return out
+
+
+@pytest.fixture(scope="module")
+def engine():
+    settings = EngineSettings(3, CONTEXT, prefill_rows=2, prefill_chunk=4, decode_chunk=4)
+    engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), settings)
+    engine.load(parallel.unbox(models.init(CONFIG, jax.random.key(0))), 5)
+    return engine
+
+
+def task(*answers, sample_seed=0, max_turns=4, max_new_tokens=400, **more):
+    return Task(list(answers), 0, sample_seed, 1.0, max_turns, max_new_tokens, **more)
+
+
+def win(reward=1.0):
+    return Feedback("won", reward, terminated=True)
+
+
+def replies_that_stop(engine, answers, count=1, **more):
+    """Episodes of `answers` whose sampled replies happened to end with the stop id."""
+    tasks = [task(*answers, sample_seed=seed, **more) for seed in range(40)]
+    episodes = play(engine, LetterChat(), Scripted(), tasks)
+    whole = [episode for episode in episodes if episode.outcome not in ("cut", "context")]
+    assert len(whole) >= count
+    return whole
+
+
+def test_the_mask_marks_exactly_the_sampled_tokens(engine):
+    obs = Feedback("hello")
+    for episode in replies_that_stop(engine, [obs, Feedback("next"), win()]):
+        row, chat = episode.trajectory, LetterChat()
+        expected = [*chat.open(episode.transcript[:1])]
+        assert row.tokens[: len(expected)] == expected
+        assert row.mask[: len(expected)] == [0] * len(expected)
+        sampled = [t for t, m in zip(row.tokens, row.mask, strict=True) if m]
+        assert sampled.count(END) == len(episode.replies) == 2
+        texts = " ".join(episode.replies).split()
+        assert [str(t) for t in sampled if t != END] == texts
+        assert row.version == 5
+        assert all(p < 0 for p, m in zip(row.logprobs, row.mask, strict=True) if m)
+
+
+def test_the_return_is_the_last_reward_if_terminated_clipped_to_one(engine):
+    first = Feedback("hello", reward=0.7)
+    (episode, *_) = replies_that_stop(engine, [first, win(7.5)])
+    assert episode.outcome == "terminated" and episode.final_return == 1.0
+    (episode, *_) = replies_that_stop(engine, [first, Feedback("x", 0.9, truncated=True)])
+    assert episode.outcome == "truncated" and episode.final_return == 0.0
+
+
+def test_the_turn_budget_truncates(engine):
+    answers = [Feedback("hello")] + [Feedback("more", 0.5)] * 5
+    for episode in replies_that_stop(engine, answers, max_turns=2):
+        assert episode.outcome == "truncated" and len(episode.replies) == 2
+        assert episode.final_return == 0.0
+
+
+def test_a_reply_cut_at_its_token_limit_ends_the_episode_unseen_by_the_world(engine):
+    world = Scripted()
+    answers = Feedback("hello"), win()
+    tasks = [task(*answers, sample_seed=seed, max_new_tokens=1) for seed in range(20)]
+    episodes = play(engine, LetterChat(), world, tasks)
+    cut = [episode for episode in episodes if episode.outcome == "cut"]
+    assert cut and len(world.seen) == len(episodes) - len(cut)
+    assert all(sum(episode.trajectory.mask) == 1 for episode in cut)
+
+
+def test_an_environment_s_fault_voids_its_own_episode_only(engine):
+    error = EnvError("limits", "too slow")
+    broken = task(Feedback("hello"), Feedback(error=error), sample_seed=1)
+    never = task(Feedback(error=error), sample_seed=2)
+    fine = [task(Feedback("hello"), win(), sample_seed=seed) for seed in range(3, 9)]
+    episodes = play(engine, LetterChat(), Scripted(), [broken, never, *fine])
+    assert episodes[1].outcome == "void" and episodes[1].error is error
+    assert episodes[1].trajectory.tokens == []
+    assert episodes[0].outcome in ("void", "cut", "context")
+    alone = play(engine, LetterChat(), Scripted(), fine)
+    for beside, single in zip(episodes[2:], alone, strict=True):
+        assert beside.trajectory == single.trajectory
+        assert beside.outcome == single.outcome
+
+
+def test_a_full_context_ends_the_episode_without_an_error(engine):
+    answers = [Feedback("hello")] + [Feedback("more")] * 60
+    tasks = [task(*answers, sample_seed=seed, max_turns=60) for seed in range(6)]
+    for episode in play(engine, LetterChat(), Scripted(), tasks):
+        assert episode.outcome in ("context", "cut")
+        assert len(episode.trajectory.tokens) <= CONTEXT
+        assert episode.final_return == 0.0
+
+
+def test_system_messages_come_before_the_first_observation(engine):
+    system = (Message("system", "be brief"),)
+    (episode, *_) = replies_that_stop(engine, [Feedback("hello"), win()], system=system)
+    assert [message.role for message in episode.transcript] == [
+        "system", "user", "assistant", "user"
+    ]  # fmt: skip

@@ -1,0 +1,83 @@
+"""Bad settings stop a run before anything expensive, naming key, value and expectation."""
+
+import subprocess
+import sys
+
+import pytest
+
+from configs import base, tiny
+from spade_jax.config import ConfigError, validate
+
+
+@pytest.mark.parametrize(
+    "key,value,expected",
+    [
+        ("agent.plays_per_env", 0, "at least 1"),
+        ("agent.plays_per_env", 7, "multiple of agent.seeds_per_env=2"),
+        ("agent.hint_plays_per_env", 3, "multiple of agent.seeds_per_env=2"),
+        ("designer.temperature", -0.5, "at least 0"),
+        ("designer.temperature", "hot", "at least 0"),
+        ("designer.reward", "fame", "one of blend, plateau, regret"),
+        ("designer.delay", 3, "at most curriculum.regen_interval=1"),
+        ("curriculum.skills_per_regen", 9, "number of curriculum.skills=6"),
+        ("learner.agent.length", 100, r"at least sampler.agent.max_len - 1 = 159"),
+        ("model.preset", "huge", "one of"),
+        ("prompts", "baroque", "one of compact"),
+        ("grounding.sources", ("jsonl:no/such/file.jsonl",), "an existing file"),
+        ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),
+        ("warm_start.path", "no/such/run", "a workdir with warm_start/"),
+        ("steps", 0, "at least 1"),
+        ("eval.split", "train", "one of dev, test"),
+    ],
+)
+def test_impossible_values_are_refused_by_name(key, value, expected):
+    config = tiny.get_config()
+    section, _, field = key.rpartition(".")
+    target = config
+    for part in section.split(".") if section else ():
+        target = target[part]
+    with config.ignore_type():
+        target[field] = value
+    with pytest.raises(ConfigError, match=expected) as caught:
+        validate(config)
+    assert str(caught.value).startswith(f"{key}={value!r}" if section != "" else key)
+
+
+def test_rows_must_divide_over_the_data_axes():
+    config = tiny.get_config()
+    config.mesh.data, config.mesh.fsdp = 5, 1
+    with pytest.raises(ConfigError, match="multiple of mesh.data"):
+        validate(config)
+
+
+@pytest.mark.parametrize("module", [base, tiny])
+def test_the_recipes_themselves_are_valid(module):
+    validate(module.get_config())
+
+
+@pytest.mark.parametrize(
+    "argument,named",
+    [
+        ("--config.agent.playz=3", "playz"),
+        ("--config.agent.plays_per_env=0", "agent.plays_per_env=0"),
+        ("--config.steps=many", "many"),
+    ],
+)
+def test_the_command_line_refuses_them_too(tmp_path, argument, named):
+    command = [
+        sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py",
+        f"--workdir={tmp_path}/run", argument,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_config_file_is_named(tmp_path):
+    command = [
+        sys.executable, "-m", "spade_jax.main", "--config=configs/none.py", f"--workdir={tmp_path}"
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0 and "none.py" in done.stderr and "Traceback" not in done.stderr
