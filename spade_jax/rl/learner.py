@@ -1,7 +1,6 @@
 """The optimizer step: gradients of packed micro-batches, summed, then one AdamW update."""
 
 import dataclasses
-import math
 from typing import NamedTuple
 
 import jax
@@ -125,8 +124,10 @@ class Learner:
         hidden = models.hidden_packed(
             self.config, params, batch.tokens, batch.positions, batch.segment_ids
         )
-        chunk = math.gcd(self._chunk, batch.tokens.size)
-        return token_logprobs(self.config, params, hidden, batch.targets, temperature, chunk)
+        return token_logprobs(
+            self.config, params, hidden, batch.targets, temperature,
+            min(self._chunk, batch.tokens.size),
+        )  # fmt: skip
 
     def _objective(self, params, batch, temperature, reference):
         logp, entropy = self._logprobs(params, batch, temperature)

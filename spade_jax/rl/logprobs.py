@@ -18,7 +18,7 @@ def token_logprobs(
         hidden: `[R, T, D]`.
         targets: `[R, T]` int32.
         temperature: scalar, of the sampling policy; 0 counts as 1.
-        chunk: positions per chunk; must divide R * T.
+        chunk: positions per chunk; the last one is padded.
 
     Returns:
         `(logp [R, T], entropy [R, T])`, fp32, nats.
@@ -32,6 +32,9 @@ def token_logprobs(
         entropy = -jnp.sum(jnp.exp(logp) * logp, axis=-1)
         return jnp.take_along_axis(logp, wanted[:, None], axis=-1)[:, 0], entropy
 
-    states = hidden.reshape(-1, chunk, hidden.shape[-1])
-    logp, entropy = jax.lax.map(one, (states, targets.reshape(-1, chunk)))
+    states, wanted = hidden.reshape(-1, hidden.shape[-1]), targets.reshape(-1)
+    padding = -wanted.size % chunk
+    states = jnp.pad(states, ((0, padding), (0, 0))).reshape(-1, chunk, hidden.shape[-1])
+    wanted = jnp.pad(wanted, (0, padding)).reshape(-1, chunk)
+    logp, entropy = (out.reshape(-1)[: targets.size] for out in jax.lax.map(one, (states, wanted)))
     return logp.reshape(targets.shape), entropy.reshape(targets.shape)

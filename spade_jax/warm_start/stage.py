@@ -24,7 +24,7 @@ from spade_jax.state import Records, RunState
 from spade_jax.text import NUMBERS, SentencePieceTokenizer, TinyChat, train_sentencepiece
 from spade_jax.warm_start import rows
 
-CHUNK = 4096  # rows packed at once
+CHUNK = 1024  # rows packed at once
 
 
 @dataclasses.dataclass(frozen=True)

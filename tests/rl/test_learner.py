@@ -96,7 +96,7 @@ def test_token_logprobs_in_chunks_equal_the_full_softmax():
     hidden = jax.random.normal(jax.random.key(1), (2, 12, 32))
     targets = jax.random.randint(jax.random.key(2), (2, 12), 0, 96)
     want = jax.nn.log_softmax(models.logits(DENSE, params, hidden) / 0.7)
-    for chunk in (1, 6, 24):
+    for chunk in (1, 5, 24):
         logp, entropy = token_logprobs(DENSE, params, hidden, targets, 0.7, chunk)
         np.testing.assert_allclose(
             logp, jnp.take_along_axis(want, targets[..., None], -1)[..., 0], atol=1e-5

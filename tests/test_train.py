@@ -1,0 +1,177 @@
+"""The whole loop, end to end, on a model that has memorised a few seed designs."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spade_jax.metrics import read_metrics
+
+STEPS = 3
+OVERRIDES = {
+    "steps": STEPS,
+    "warm_start.designs": 24,
+    "warm_start.episodes": 120,
+    "warm_start.steps": "(150,10)",
+    "warm_start.tokens": 2048,
+    "text.vocab_size": 600,
+    "curriculum.num_envs": 6,
+    "agent.plays_per_env": 2,
+    "agent.hint_plays_per_env": 2,
+    "designer.temperature": 0.5,
+    "eval.episodes": 1,
+    "checkpoint.every": 1,
+    "sampler.designer.num_slots": 6,
+    "sampler.agent.num_slots": 24,
+    "learner.designer.rows": 2,
+    "learner.agent.rows": 4,
+}
+WALL = 400  # seconds
+
+
+def command(workdir, *more, **overrides):
+    settings = {**OVERRIDES, **overrides}
+    return [
+        sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py", f"--workdir={workdir}",
+        *(f"--config.{key}={value}" for key, value in settings.items()), *more,
+    ]  # fmt: skip
+
+
+def run(workdir, *more, **overrides):
+    done = subprocess.run(
+        command(workdir, *more, **overrides),
+        capture_output=True, text=True, timeout=WALL, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def comparable(rows):
+    """Metrics without times."""
+    return [{k: v for k, v in row.items() if not k.startswith("time/")} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run's workdir and what it printed."""
+    workdir = tmp_path_factory.mktemp("run")
+    shared = {"compilation_cache": workdir.parent / "programs"}
+    return workdir, run(workdir, **shared), shared
+
+
+def test_a_run_shows_every_part_of_self_play(finished):
+    workdir, printed, _ = finished
+    rows = read_metrics(workdir)
+    assert [row["step"] for row in rows] == [0, 1, 2, 3]
+    assert sum(row["designer/environments"] for row in rows[1:]) > 0
+    assert sum(row["designer/designs"] for row in rows[1:]) == 6 * STEPS
+    assert all(row["train/logprob_gap"] < 1e-3 for row in rows[1:])
+    assert all(row["designer/grad_norm"] > 0 for row in rows[1:])
+    for name in ("sampled/all", "greedy/all", "sampled/level_4"):
+        assert f"eval/dev/{name}" in rows[0] and f"eval/dev/{name}" in rows[-1]
+    for label in ("designs valid", "regret", "held-out dev, greedy, all", "gradient norm, agent"):
+        assert label in printed
+
+
+def test_every_design_is_written_with_its_record(finished):
+    workdir, _, _ = finished
+    sources = sorted((workdir / "environments").glob("*.py"))
+    assert len(sources) == 6 * STEPS
+    for source in sources:
+        record = json.loads(source.with_suffix(".json").read_text())
+        assert {"skill", "document_id", "hint", "stage", "hint_returns", "windows", "reward",
+                "regret"} <= set(record)  # fmt: skip
+        if record["stage"] is None:
+            assert "class " in source.read_text()
+            assert len(record["windows"][0]) + record["faults"] >= 2
+
+
+def test_the_same_command_after_the_end_trains_nothing_more(finished):
+    workdir, _, shared = finished
+    before = (workdir / "metrics.jsonl").read_bytes()
+    run(workdir, **shared)
+    assert (workdir / "metrics.jsonl").read_bytes() == before
+
+
+def test_kill_9_and_resume_is_bit_identical(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, "warm_start.path": whole}
+    workdir = tmp_path / "killed"
+    process = subprocess.Popen(
+        command(workdir, **shared), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for_step(workdir, 2, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    run(workdir, **shared)
+    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
+    for file in sorted((whole / "environments").iterdir()):
+        assert (workdir / "environments" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, "warm_start.path": whole, "checkpoint.every": 100}
+    workdir = tmp_path / "stopped"
+    process = subprocess.Popen(
+        command(workdir, **shared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_step(workdir, 1, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=WALL)
+    assert process.returncode == 0, err[-2000:]
+    assert "Traceback" not in err
+    done = read_metrics(workdir)[-1]["step"]
+    if done < STEPS:
+        assert "the same command goes on" in " ".join(out.split())
+    run(workdir, **shared)
+    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
+
+
+def test_eval_generate_and_play_work_on_a_finished_run(finished):
+    workdir, _, shared = finished
+    assert "eval/dev/greedy/all" in run(workdir, "--mode=eval", **shared)
+    generated = run(workdir, "--mode=generate", "--count=6", **shared)
+    assert generated.count("# ") >= 6 and "document" in generated
+    accepted = next(
+        file
+        for file in sorted((workdir / "environments").glob("*.json"))
+        if json.loads(file.read_text())["stage"] in (None, "degenerate")
+    )
+    played = run(workdir, "--mode=play", f"--env={accepted.with_suffix('.py')}", **shared)
+    assert "without hint" in played and "with hint" in played and "assistant:" in played
+
+
+def test_modes_that_need_a_run_say_so(tmp_path):
+    done = subprocess.run(
+        command(tmp_path / "none", "--mode=eval"), capture_output=True, text=True, timeout=WALL,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "train first" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("switch", ["grounding.enabled", "memory.enabled"])
+def test_each_ablation_is_one_flag(finished, tmp_path, switch):
+    whole, _, shared = finished
+    workdir = pathlib.Path(tmp_path) / "ablated"
+    run(workdir, **{**shared, "warm_start.path": whole, "steps": 1, switch: False})
+    records = [json.loads(f.read_text()) for f in (workdir / "environments").glob("*.json")]
+    assert len(records) == 6
+    grounded = [record["document_id"] is not None for record in records]
+    assert not any(grounded) if switch == "grounding.enabled" else all(grounded)
+
+
+def wait_for_step(workdir, step, process):
+    deadline = time.monotonic() + WALL
+    while time.monotonic() < deadline:
+        assert process.poll() is None, "the run ended before it could be stopped"
+        rows = read_metrics(workdir)
+        if rows and rows[-1]["step"] >= step:
+            return
+        time.sleep(0.05)
+    raise AssertionError("no step in time")
