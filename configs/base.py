@@ -26,7 +26,6 @@ def get_config() -> ConfigDict:
 
     c.text = ConfigDict()
     c.text.vocab_size = 1024  # of the sentencepiece model trained on the warm-start rows
-    c.text.idioms = 256  # source lines that are one token each
 
     c.warm_start = ConfigDict()  # supervised stage before self-play
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one

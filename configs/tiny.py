@@ -25,7 +25,7 @@ def get_config():
 
     c.designer.delay = 1
     c.designer.temperature = 1.0
-    c.designer.max_new_tokens = 160
+    c.designer.max_new_tokens = 96
     c.designer.weight = 2.0
     c.designer.role_scale = False
     c.designer.baseline = "moving"
@@ -43,11 +43,11 @@ def get_config():
     c.agent.max_turns = 12
 
     c.sampler.designer.num_slots = 24
-    c.sampler.designer.max_len = 320
+    c.sampler.designer.max_len = 256
     c.sampler.agent.num_slots = 96
     c.sampler.agent.max_len = 160
     c.learner.designer.rows = 8
-    c.learner.designer.length = 319
+    c.learner.designer.length = 255
     c.learner.agent.rows = 16
     c.learner.agent.length = 159
     c.learner.kl = 0.03

@@ -40,7 +40,6 @@ RULES: tuple[Rule, ...] = (
     _choice("prompts", styles()),
     _choice("model.preset", models.PRESETS),
     _at_least("text.vocab_size", 400),
-    _at_least("text.idioms", 0),
     *(
         _at_least(f"warm_start.{key}", 1)
         for key in ("designs", "episodes", "tokens", "designer_every")

@@ -2,10 +2,8 @@
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -20,7 +18,6 @@ GENERATE_WALL = 600.0  # seconds; the generator needs about 10
 
 Conversation = list[Message]
 
-_SETTING = re.compile(r" +[A-Z]+ = ")
 
 
 class WarmStartError(RuntimeError):
@@ -100,22 +97,6 @@ def lines(conversations: Iterable[Conversation]) -> Iterator[str]:
     for conversation in conversations:
         for message in conversation:
             yield from message.content.splitlines(keepends=True)
-
-
-def idioms(sources: Iterable[str], limit: int) -> list[str]:
-    """The most frequent whole source lines, newline included: each becomes one token.
-
-    Merges alone would spend the small vocabulary on their own intermediate steps. Lines that set a
-    class constant (`    N = 12`) stay spelled out, so that the model can write new values.
-    """
-    counts = Counter(
-        line
-        for source in sources
-        for line in f"{source}\n".splitlines(keepends=True)
-        if line.strip() and not _SETTING.match(line)
-    )
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [line for line, _ in ranked[:limit]]
 
 
 def to_trajectory(conversation: Conversation, chat: ChatRenderer) -> Trajectory:

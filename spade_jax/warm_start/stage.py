@@ -17,6 +17,7 @@ from ml_collections import ConfigDict
 from spade_jax import models, seeding
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.designer import verbatim_keys
+from spade_jax.envs import library
 from spade_jax.prompts import Prompts
 from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
 from spade_jax.rollout import Trajectory
@@ -54,8 +55,7 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
     if not model_file.exists():
         designer, agent = _conversations(config, folder, prompts, "main")
         text = itertools.chain(rows.lines(designer), rows.lines(agent[: 2 * len(designer)]))
-        sources = (design["source"] for design in rows.read(folder / "main" / "designs.jsonl"))
-        atomic = [*NUMBERS, *rows.idioms(sources, config.text.idioms)]
+        atomic = [*NUMBERS, *library.idioms()]
         train_sentencepiece(text, model_file, config.text.vocab_size, atomic)
     tokenizer = SentencePieceTokenizer(model_file)
     sources = verbatim_keys(
