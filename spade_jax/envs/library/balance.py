@@ -12,7 +12,7 @@ ADVICE = {
 class BalanceFamily(RoundsFamily):
     name = "balance"
     skill = "mathematical reasoning"
-    mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in range(6))
+    mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in range(3))
     cues = (
         "Two loads belong together and one weight answers them.",
         "The dish itself is heavy and must be counted.",

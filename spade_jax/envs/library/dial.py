@@ -16,7 +16,7 @@ class DialFamily(Family):
     name = "dial"
     skill = "optimization"
     turns = 3
-    mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in range(1, 8))
+    mechanics = tuple(Mechanic(rule, c) for rule in ("far",) for c in range(1, 5))
     cues = (
         "It must be tuned and a needle shows how good it is.",
         "The needle moves as one comes near the best place.",

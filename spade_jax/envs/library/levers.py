@@ -13,7 +13,7 @@ class LeversFamily(TravelFamily):
     mechanics = tuple(
         Mechanic(f"{raises}/{lowers}", c)
         for raises, lowers in itertools.permutations(COLOURS, 2)
-        for c in (2, 3, 4, 5)
+        for c in (2, 3)
     )
     cues = (
         "Two levers move it and each pull counts.",

@@ -7,7 +7,7 @@ from spade_jax.envs.library.travel import TravelFamily
 class LiftFamily(TravelFamily):
     name = "lift"
     skill = "spatial reasoning"
-    mechanics = tuple(Mechanic(rule, c) for rule in ("up/down", "down/up") for c in (0, 1, 3, 5))
+    mechanics = tuple(Mechanic(rule, c) for rule in ("up/down", "down/up") for c in (0, 1, 3))
     cues = (
         "It goes up and down between the floors.",
         "Each ride ends a little too far.",

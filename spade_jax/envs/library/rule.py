@@ -13,9 +13,7 @@ ADVICE = {
 class RuleFamily(RoundsFamily):
     name = "rule"
     skill = "mathematical reasoning"
-    mechanics = tuple(
-        Mechanic(rule, c) for rule in ("add", "take", "mirror") for c in (2, 3, 4, 6, 7, 9)
-    )
+    mechanics = tuple(Mechanic(rule, c) for rule in ("add", "take") for c in (1, 2, 3, 4, 6))
     cues = (
         "Every number goes in and another one comes out.",
         "What it shows is always changed by the same amount.",

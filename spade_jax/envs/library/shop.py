@@ -16,7 +16,7 @@ class ShopFamily(RoundsFamily):
     turns = 3
     mechanics = tuple(
         Mechanic(place, fee)
-        for fee in range(2, 25)
+        for fee in range(2, 8)
         if not any(fee in fees for fees in RESERVED_FEES.values())
         for place in PLACES
     )
