@@ -30,12 +30,13 @@ def get_config() -> ConfigDict:
     c.warm_start = ConfigDict()  # supervised stage before self-play
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
     c.warm_start.designs = 4000  # rows of the designer per stage
-    c.warm_start.episodes = 12_000  # expert episodes per stage
-    c.warm_start.steps = (220, 60)  # main stage, low-noise stage
-    c.warm_start.tokens = 10_240  # positions of a batch; rows are as long as learner.ROLE.length
-    c.warm_start.designer_every = 3  # every third batch is the designer's
-    c.warm_start.learning_rate = 2.5e-3
-    c.warm_start.save_every = 100  # steps
+    c.warm_start.episodes = 24_000  # expert episodes per stage
+    c.warm_start.steps = (1100, 300)  # main stage, low-noise stage
+    c.warm_start.tokens = 2048  # positions of a batch; rows are as long as learner.ROLE.length
+    c.warm_start.designer_every = 5  # every fifth batch is the designer's
+    c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones
+    c.warm_start.learning_rate = 3e-3
+    c.warm_start.save_every = 250  # steps
 
     c.grounding = ConfigDict()
     c.grounding.enabled = True  # ABLATION: False designs without documents

@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
         for key in ("designs", "episodes", "tokens", "designer_every")
     ),
     ("warm_start.steps", lambda v: len(v) == 2 and min(v) >= 0, "two counts of at least 0"),
+    _at_least("warm_start.context_weight", 0),
     _above("warm_start.learning_rate", 0),
     _at_least("warm_start.save_every", 1),
     _at_least("grounding.max_words", 1),

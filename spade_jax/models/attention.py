@@ -23,8 +23,8 @@ def rotate(x: jax.Array, positions: jax.Array, theta: float) -> jax.Array:
 def attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array) -> jax.Array:
     """Softmax attention; scores and softmax in fp32.
 
-    The weights are normalised after they are applied: that saves passes over `[B, K, T, S]`, which on
-    CPU halves the time of the backward pass.
+    The weights are normalised after they are applied: that saves passes over `[B, K, T, S]`, which
+    on CPU halves the time of the backward pass.
 
     Args:
         q: `[B, T, H, D]`.

@@ -17,6 +17,10 @@ from spade_jax.models.moe import Experts
 
 Params = dict
 
+# Initial weights that write into the residual stream are this much smaller than fan-in scaling, so
+# that a token's embedding is not drowned by the first block's noise. Only matters from scratch.
+RESIDUAL_GAIN = 0.25
+
 
 class Norm(nn.Module):
     """RMSNorm over the last axis, in fp32."""
@@ -40,12 +44,15 @@ class Projection(nn.Module):
     shape: tuple[int, ...]
     axes: tuple[str | None, ...]
     contract: int = 1
+    gain: float = 1.0  # of the initial weights
 
     @nn.compact
     def __call__(self, x):
         fan_in = tuple(range(self.contract))
         fan_out = tuple(range(self.contract, len(self.shape)))
-        init = nn.initializers.lecun_normal(in_axis=fan_in, out_axis=fan_out)
+        init = nn.initializers.variance_scaling(
+            self.gain**2, "fan_in", "truncated_normal", in_axis=fan_in, out_axis=fan_out
+        )
         kernel = self.param("kernel", nn.with_logical_partitioning(init, self.axes), self.shape)
         return flat_matmul(x, kernel.astype(x.dtype), self.contract)
 
@@ -83,7 +90,8 @@ class Attention(nn.Module):
             keys, values = kv.read(cache, layer, slots)
         out = attention.attend(q, keys, values, mask)
         out_shape, out_axes = (c.num_heads, c.head_dim, c.d_model), ("heads", None, "embed")
-        return Projection(out_shape, out_axes, contract=2, name="out")(out), cache
+        output = Projection(out_shape, out_axes, contract=2, gain=RESIDUAL_GAIN, name="out")
+        return output(out), cache
 
 
 class FeedForward(nn.Module):
@@ -94,7 +102,10 @@ class FeedForward(nn.Module):
         c = self.config
         gate = Projection((c.d_model, c.d_ff), ("embed", "mlp"), name="gate")(x)
         up = Projection((c.d_model, c.d_ff), ("embed", "mlp"), name="up")(x)
-        return Projection((c.d_ff, c.d_model), ("mlp", "embed"), name="down")(nn.silu(gate) * up)
+        down = Projection(
+            (c.d_ff, c.d_model), ("mlp", "embed"), gain=RESIDUAL_GAIN, name="down"
+        )
+        return down(nn.silu(gate) * up)
 
 
 class Block(nn.Module):
@@ -118,7 +129,9 @@ class Transformer(nn.Module):
         c = self.config
         self.embedding = self.param(
             "embedding",
-            nn.with_logical_partitioning(nn.initializers.normal(0.02), ("vocab", "embed")),
+            nn.with_logical_partitioning(
+                nn.initializers.normal(c.d_model**-0.5), ("vocab", "embed")
+            ),
             (c.vocab_size, c.d_model),
         )
         if not c.tied:

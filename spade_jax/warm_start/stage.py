@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
@@ -22,7 +23,13 @@ from spade_jax.prompts import Prompts
 from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
 from spade_jax.rollout import Trajectory
 from spade_jax.state import Records, RunState
-from spade_jax.text import NUMBERS, SentencePieceTokenizer, TinyChat, train_sentencepiece
+from spade_jax.text import (
+    NUMBERS,
+    SentencePieceTokenizer,
+    TinyChat,
+    Tokenizer,
+    train_sentencepiece,
+)
 from spade_jax.warm_start import rows
 
 CHUNK = 1024  # rows packed at once
@@ -89,6 +96,7 @@ def train(
     learner = Learner(model, mesh, "supervised", LossSettings(), _optimizer(settings))
     checkpoints = Checkpoints(warm.folder / "checkpoints", keep=1)
     state = learner.init(jax.random.key(seeding.derive(config.seed, "init")))
+    state = state._replace(params=number_embeddings(state.params, warm.tokenizer))
     start = checkpoints.latest() or 0
     if start:
         state = checkpoints.restore(_run_state(state, 0)).learner
@@ -106,6 +114,23 @@ def train(
                 return None
     checkpoints.close()
     return state.params
+
+
+def number_embeddings(params: models.Params, tokenizer: Tokenizer) -> models.Params:
+    """Starts the numbers' embeddings as waves of their value instead of noise.
+
+    A model this small sees too few sums to discover the number line on its own. The first half of
+    the dimensions holds cosines, then sines of 2 pi n / period, periods 2.5 to 200; the scale stays
+    that of the other embeddings, and training may change all of it.
+    """
+    embedding = np.array(params["embedding"])
+    waves = embedding.shape[1] * 3 // 16
+    values = np.arange(len(NUMBERS))[:, None]
+    angles = 2 * np.pi * values / np.geomspace(2.5, 200.0, waves)
+    features = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
+    ids = [tokenizer.encode(number)[0] for number in NUMBERS]
+    embedding[ids, : 2 * waves] = features * embedding.std() * np.sqrt(2.0)
+    return {**params, "embedding": jnp.asarray(embedding)}
 
 
 def _run_state(state: LearnerState, step: int) -> RunState:
@@ -160,4 +185,13 @@ def _epochs(
         for start in range(0, len(shuffled), CHUNK):
             part = shuffled[start : start + CHUNK]
             for batch in pack(part, [1.0] * len(part), [1.0] * len(part), size, length):
-                yield batch._replace(weights=batch.weights / max(1.0, batch.weights.sum()))
+                yield batch._replace(weights=_weights(batch, config.warm_start.context_weight))
+
+
+def _weights(batch: Batch, context: float) -> np.ndarray:
+    """1 for the assistant's tokens and `context` for what it reads, per assistant token.
+
+    Predicting an observation such as "no 7" teaches the rule behind it as well as acting does.
+    """
+    weights = np.where(batch.weights > 0, 1.0, context * (batch.segment_ids > 0))
+    return (weights / max(1.0, batch.weights.sum())).astype(np.float32)
