@@ -31,7 +31,7 @@ def get_config() -> ConfigDict:
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
     c.warm_start.designs = 4000  # rows of the designer per stage
     c.warm_start.episodes = 24_000  # expert episodes per stage
-    c.warm_start.steps = (1100, 300)  # main stage, low-noise stage
+    c.warm_start.steps = (2000, 500)  # main stage, low-noise stage
     c.warm_start.tokens = 2048  # positions of a batch; rows are as long as learner.ROLE.length
     c.warm_start.designer_every = 5  # every fifth batch is the designer's
     c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones
