@@ -22,6 +22,15 @@ from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
 from spade_jax.state import Records, RunState
 
+HIGHLIGHTS = {
+    "designer/valid_fraction": "valid",
+    "designer/in_band_fraction": "in band",
+    "designer/regret": "regret",
+    "agent/win_rate": "win",
+    "agent/win_rate_hint": "win+hint",
+    "designer/knob_median": "knob",
+}
+
 
 class ModeError(ValueError):
     """A mode needs something that was not given."""
@@ -98,7 +107,7 @@ def _self_play(
     config, workdir = rooms.config, rooms.workdir
     with (
         MetricsWriter(workdir) as writer,
-        Progress(config.steps, label="self-play", start=state.records.step) as progress,
+        Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress,
     ):
         if state.records.step == 0:
             writer.truncate_after(-1)

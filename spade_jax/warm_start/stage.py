@@ -104,7 +104,7 @@ def train(
         batches = itertools.islice(_batches(config, warm, prompts), start, None)
         for step, batch in enumerate(batches, start=start + 1):
             state, statistics = learner.step(state, batch)
-            if step % 10 == 0 or step == total:
+            if step % 50 == 0 or step == total:
                 report(step, float(statistics["loss"]))
             done = step == total
             if done or stopped() or step % settings.save_every == 0:

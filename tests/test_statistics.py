@@ -1,0 +1,73 @@
+"""The step's numbers, by hand."""
+
+import math
+
+import pytest
+
+from spade_jax import statistics
+from spade_jax.designer import Environment
+from spade_jax.rollout import Episode, Task, Trajectory
+
+
+def environment(name, hint=(), plain=(), **more):
+    return Environment(
+        name, "s", None, "r", 0, Trajectory(), source=name, hint_returns=list(hint),
+        windows=[list(plain)], **more,
+    )  # fmt: skip
+
+
+def episode(reward, outcome="terminated", seed=0):
+    made = Episode(Task(None, seed, 0, 1.0, 5, 8))
+    made.outcome, made.reward = outcome, reward
+    return made
+
+
+def test_bands_and_regret():
+    played = [
+        environment("easy", [1, 1], [1, 1]),
+        environment("edge", [1, 1], [1, 0]),
+        environment("hard", [0, 0], [0, 0]),
+        environment("worse", [0, 0], [1, 0]),
+        environment("unplayed"),
+    ]
+    found = statistics.environments(played, [])
+    assert found["designer/environments"] == 4
+    assert found["designer/trivial_fraction"] == 0.25
+    assert found["designer/hard_fraction"] == 0.25
+    assert found["designer/in_band_fraction"] == 0.5
+    assert found["designer/regret"] == pytest.approx(0.5 / 4)
+    assert found["designer/hint_gap"] == pytest.approx(0.0)
+
+
+def test_validity_counts_what_the_sandbox_accepts():
+    attempts = [
+        environment("a", family="x", knob=4),
+        environment("b", family="y", knob=8, stage="degenerate"),
+        environment("c", family="x", knob=6, stage="off_skill", verbatim=True),
+        environment("d", stage="parse"),
+    ]
+    found = statistics.designs(attempts)
+    assert found["designer/valid_fraction"] == 0.75
+    assert found["designer/accepted_fraction"] == 0.25
+    assert found["designer/novel_fraction"] == pytest.approx(2 / 3)
+    assert found["designer/knob_median"] == 6
+    assert found["designer/rejected/parse"] == 1
+    thirds = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)
+    assert found["designer/family_entropy"] == pytest.approx(thirds)
+
+
+def test_plays_leave_void_episodes_out_and_count_groups():
+    plain = [[episode(1, seed=1), episode(0, seed=1), episode(1, seed=2), episode(1, seed=2)],
+             [episode(0, "void", seed=3), episode(0, "cut", seed=3)]]  # fmt: skip
+    found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed")
+    assert found["agent/win_rate"] == pytest.approx(3 / 5)
+    assert found["agent/win_rate_hint"] == 1.0
+    assert found["agent/zero_variance_groups"] == pytest.approx(2 / 3)
+    assert found["agent/void_fraction"] == pytest.approx(1 / 7)
+    assert found["agent/cut_fraction"] == pytest.approx(1 / 5)
+
+
+def test_nothing_is_reported_for_what_did_not_happen():
+    assert statistics.designs([]) == {}
+    assert "designer/regret" not in statistics.environments([], [])
+    assert "agent/win_rate" not in statistics.plays({"plain": [], "hint": []}, "seed")

@@ -1,0 +1,93 @@
+"""Warm-start rows: rendered as self-play renders, trained only where the assistant speaks."""
+
+import numpy as np
+import pytest
+
+from spade_jax.prompts import Prompts
+from spade_jax.rl.packing import empty
+from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
+from spade_jax.warm_start import rows
+from spade_jax.warm_start.rows import WarmStartError
+from spade_jax.warm_start.stage import _weights, number_embeddings
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    rows.generate(folder, "main", seed=3, designs=60, episodes=200)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def talks(data):
+    return rows.conversations(data, Prompts("compact"), 1600, seed=1)
+
+
+@pytest.fixture(scope="module")
+def chat(data, talks):
+    lines = [line for part in talks for line in rows.lines(part)]
+    return TinyChat(train_sentencepiece(lines, data / "t.model", 400, NUMBERS))
+
+
+def test_generation_happens_once_and_is_a_function_of_the_seed(data, tmp_path):
+    before = (data / "designs.jsonl").stat().st_mtime_ns
+    rows.generate(data, "main", seed=3, designs=60, episodes=200)
+    assert (data / "designs.jsonl").stat().st_mtime_ns == before
+    rows.generate(tmp_path, "main", seed=3, designs=60, episodes=200)
+    for name in ("designs.jsonl", "episodes.jsonl"):
+        assert (tmp_path / name).read_bytes() == (data / name).read_bytes()
+
+
+def test_a_generator_that_fails_says_why(tmp_path):
+    with pytest.raises(WarmStartError, match="stage"):
+        rows.generate(tmp_path, "third", seed=0, designs=1, episodes=1)
+
+
+def test_designer_rows_parse_back_to_their_source_and_hint(data, talks):
+    designer, _ = talks
+    for design, (prompt, reply) in zip(rows.read(data / "designs.jsonl"), designer, strict=True):
+        parsed = parse_design(reply.content)
+        assert parsed.source.strip() == design["source"].strip()
+        assert parsed.hint == design["hint"]
+        assert prompt.content.startswith(f"Skill: {design['skill']}")
+        assert ("Document:" in prompt.content) == bool(design["document"])
+        assert ("Example, win rate" in prompt.content) == bool(design["memory"])
+
+
+def test_agent_rows_show_the_hint_once_and_only_to_the_hinted(data, talks):
+    _, agent = talks
+    for episode, talk in zip(rows.read(data / "episodes.jsonl"), agent, strict=True):
+        shown = [message.content.count("Hint:") for message in talk if message.role == "user"]
+        assert shown == [int(episode["with_hint"])] + [0] * (len(shown) - 1)
+
+
+def test_only_the_assistant_s_tokens_are_trained(talks, chat):
+    for talk in (*talks[0][:20], *talks[1][:50]):
+        row = rows.to_trajectory(talk, chat)
+        said = [t for t, m in zip(row.tokens, row.mask, strict=True) if m]
+        want = [
+            token
+            for message in talk
+            if message.role == "assistant"
+            for token in chat.reply(message.content)
+        ]
+        assert said == want
+
+
+def test_context_tokens_weigh_as_told_and_padding_nothing():
+    batch = empty(1, 6)
+    batch.segment_ids[0, :5] = 1
+    batch.weights[0, 3:5] = 1.0
+    np.testing.assert_allclose(_weights(batch, 0.2)[0], [0.1, 0.1, 0.1, 0.5, 0.5, 0.0])
+
+
+def test_number_embeddings_keep_the_scale_and_order_the_numbers(chat):
+    tokenizer = chat._tokenizer
+    before = np.random.default_rng(0).normal(0, 0.1, (400, 64)).astype(np.float32)
+    after = np.asarray(number_embeddings({"embedding": before}, tokenizer)["embedding"])
+    ids = [tokenizer.encode(str(n))[0] for n in (10, 11, 40)]
+    near, far = after[ids[0]] @ after[ids[1]], after[ids[0]] @ after[ids[2]]
+    assert near > far
+    assert after[ids].std() == pytest.approx(before.std(), rel=0.2)
+    untouched = tokenizer.special("user")
+    np.testing.assert_array_equal(after[untouched], before[untouched])
