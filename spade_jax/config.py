@@ -1,5 +1,6 @@
 """Checks a config before anything expensive starts: each rule names a key and what is expected."""
 
+import glob
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -167,7 +168,7 @@ def _relations(c: ConfigDict):
     for source in c.grounding.sources:
         path = source.partition(":")[2]
         if source.startswith("jsonl:"):
-            yield "grounding.sources", source, pathlib.Path(path).is_file(), "an existing file"
+            yield "grounding.sources", source, bool(glob.glob(path)), "an existing file"
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"

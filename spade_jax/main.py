@@ -34,15 +34,23 @@ def main(argv: list[str]) -> int:
         raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE")
     if WORKDIR.value is None:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
-    config = CONFIG.value
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
+        config = _config()
         validate(config)
         options = modes.Options(env=ENV.value, count=COUNT.value)
         return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+
+
+def _config():
+    """The recipe with its overrides; a file that is missing or broken is a ConfigError."""
+    try:
+        return CONFIG.value
+    except OSError as error:
+        raise ConfigError(f"--config: {error}") from error
 
 
 def run(main_: Callable[[list[str]], int]) -> None:

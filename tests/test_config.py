@@ -40,7 +40,8 @@ def test_impossible_values_are_refused_by_name(key, value, expected):
         target[field] = value
     with pytest.raises(ConfigError, match=expected) as caught:
         validate(config)
-    assert str(caught.value).startswith(f"{key}={value!r}" if section != "" else key)
+    assert str(caught.value).startswith(f"{key}=")
+    assert str(value[0] if isinstance(value, tuple) else value) in str(caught.value)
 
 
 def test_rows_must_divide_over_the_data_axes():

@@ -29,7 +29,9 @@ class Bandit:
         settings = OptimizerSettings(3e-2, weight_decay=0.0)
         self.learner = Learner(CONFIG, mesh, "policy", LossSettings(), settings)
         self.engine = Engine(CONFIG, mesh, EngineSettings(PULLS, 8, 8, 8, 2))
-        self.state = self.learner.init(jax.random.key(0))
+        state = self.learner.init(jax.random.key(0))
+        flat = jax.tree.map(lambda leaf: 0.3 * leaf, state.params)  # close to uniform
+        self.state = self.learner.adopt(flat)
 
     def sample(self, role, step):
         self.engine.load(self.state.params, int(self.state.version))
@@ -50,7 +52,7 @@ class Bandit:
 
     def update(self, rows, advantages):
         weights = token_weights(rows, "trajectory")
-        (batch,) = pack(rows, advantages, weights, 8, 16)
+        (batch,) = pack(rows, advantages, weights, 16, 16)
         gradient, sums = self.learner.gradients(self.state.params, batch, 1.0)
         self.state, _ = self.learner.apply(self.state, gradient)
         return sums
@@ -88,7 +90,7 @@ def test_each_role_moves_only_by_its_own_advantages():
     weights = token_weights(designer, "trajectory")
     total = None
     for rows, advantages in ((agent, zeros), (designer, push)):
-        (batch,) = pack(rows, advantages, weights, 8, 16)
+        (batch,) = pack(rows, advantages, weights, 16, 16)
         gradient, _ = bandit.learner.gradients(bandit.state.params, batch, 1.0)
         total = bandit.learner.add(total, gradient)
     bandit.state, _ = bandit.learner.apply(bandit.state, total)
