@@ -19,6 +19,7 @@ from spade_jax.config import ConfigError, validate
 from spade_jax.grounding import CorpusError
 from spade_jax.models import ModelError
 from spade_jax.parallel import MeshError
+from spade_jax.warm_start import WarmStartError
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "Recipe: a file under configs/.")
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when missing.")
@@ -26,7 +27,10 @@ MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
 ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
 COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
 
-USER_ERRORS = (ConfigError, ModelError, MeshError, CorpusError, CheckpointError, modes.ModeError)
+USER_ERRORS = (
+    ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError,
+    modes.ModeError,
+)  # fmt: skip
 
 
 def main(argv: list[str]) -> int:

@@ -162,8 +162,8 @@ def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[
             continue
         streams = {
             role: _epochs(
-                config, [rows.to_trajectory(row, warm.chat) for row in talks],
-                config.learner[role].length, seeding.generator(config.seed, "batches", stage, role),
+                config, _trajectories(config, warm, role, talks), config.learner[role].length,
+                seeding.generator(config.seed, "batches", stage, role),
             )
             for role, talks in zip(
                 ("designer", "agent"), _conversations(config, warm.folder, prompts, stage),
@@ -172,6 +172,22 @@ def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[
         }  # fmt: skip
         for step in range(steps):
             yield next(streams["designer" if step % every == 0 else "agent"])
+
+
+def _trajectories(config, warm: WarmStart, role: str, talks) -> list[Trajectory]:
+    """Token rows.
+
+    Raises:
+        WarmStartError: one does not fit a row of the learner.
+    """
+    made = [rows.to_trajectory(talk, warm.chat) for talk in talks]
+    longest, room = max(len(row.tokens) for row in made), config.learner[role].length + 1
+    if longest > room:
+        raise rows.WarmStartError(
+            f"learner.{role}.length={room - 1}: a warm-start row has {longest} tokens; expected at"
+            f" least {longest - 1}, or a larger text.vocab_size={config.text.vocab_size}"
+        )
+    return made
 
 
 def _epochs(
