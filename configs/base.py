@@ -32,7 +32,7 @@ def get_config() -> ConfigDict:
     c.warm_start.designs = 4000  # rows of the designer per stage
     c.warm_start.episodes = 24_000  # expert episodes per stage
     c.warm_start.steps = (2000, 500)  # main stage, low-noise stage
-    c.warm_start.tokens = 2048  # positions of a batch; rows are as long as learner.ROLE.length
+    c.warm_start.tokens = 65_536  # positions of a batch; rows are as long as learner.ROLE.length
     c.warm_start.designer_every = 5  # every fifth batch is the designer's
     c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones
     c.warm_start.learning_rate = 3e-3
@@ -68,12 +68,12 @@ def get_config() -> ConfigDict:
     c.curriculum.num_envs = 24  # design slots
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
-    c.curriculum.fixed_pool = 0  # > 0: that many designs are written at step 0 and never renewed
+    c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss
     c.designer.reward = "blend"  # spade_jax/rl/rewards.py: REWARDS
-    c.designer.delay = 4  # steps from a design to its training; at most regen_interval
+    c.designer.delay = 4  # steps of plays before a design is trained; at most regen_interval
     c.designer.temperature = 0.6
     c.designer.max_new_tokens = 16_384
     c.designer.weight = 1.0  # of the role's loss
@@ -87,6 +87,7 @@ def get_config() -> ConfigDict:
     c.designer.off_skill_reward = 0.0
     c.designer.degenerate_reward = 0.0
     c.designer.fault_reward = -0.5  # an environment that failed during play
+    c.designer.replay_seeds = 4  # other seeds on which a winning action sequence is replayed
     c.designer.check_skill = False  # reject designs that are not of the skill asked for
     # least structural similarity that counts; 0.25 knows a source with 5% of its tokens changed
     c.designer.skill_similarity = 0.25
@@ -128,6 +129,7 @@ def get_config() -> ConfigDict:
         c.learner[role].rows = rows  # of a micro-batch
         c.learner[role].length = length  # positions of a row; at least the role's context - 1
     c.learner.aggregation = "trajectory"  # or "token"
+    c.learner.normalise = "joint"  # the loss is a mean over both roles' rows; "role": one mean each
     c.learner.mask_truncated = False
     c.learner.clip_low = 0.2
     c.learner.clip_high = 0.28
@@ -148,9 +150,9 @@ def get_config() -> ConfigDict:
     c.sandbox.max_children = 512
 
     c.eval = ConfigDict()
-    c.eval.split = "dev"  # "test" is for final reports only, never for choices
     c.eval.every = 0  # steps; besides before the first and after the last
     c.eval.episodes = 8  # per environment at temperature 1
+    c.eval.greedy = 2  # per environment, greedy
     c.eval.max_turns = 12
 
     c.checkpoint = ConfigDict()

@@ -3,6 +3,9 @@
 Command    make demo
            python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny
 Hardware   two CPU cores, 4 GB of memory
+Time       about 8 minutes: warm start 5, 30 iterations of 3 to 4 seconds, two evaluations
+Expect     nine of ten designs valid, seven of ten of those not verbatim; the win rate without the
+           hint rises from about 0.27 to 0.35; held-out stays near 0.06, within its error
 """
 
 from configs import base
@@ -11,6 +14,8 @@ from configs import base
 def get_config():
     c = base.get_config()
     c.steps = 30
+    c.warm_start.tokens = 2048
+
     c.memory.positives = 1
     c.memory.negatives = 1
     c.memory.use = 0.5
@@ -35,7 +40,7 @@ def get_config():
     c.designer.s_reg = 0.3
 
     c.agent.plays_per_env = 6
-    c.agent.hint_plays_per_env = 4
+    c.agent.hint_plays_per_env = 6
     c.agent.seeds_per_env = 2
     c.agent.group = "seed"
     c.agent.temperature = 1.0
@@ -50,6 +55,7 @@ def get_config():
     c.learner.designer.length = 255
     c.learner.agent.rows = 16
     c.learner.agent.length = 159
+    c.learner.normalise = "role"
     c.learner.kl = 0.03
     c.learner.learning_rate = 6e-4
     c.learner.weight_decay = 0.0

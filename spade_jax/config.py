@@ -90,6 +90,13 @@ RULES: tuple[Rule, ...] = (
     *(_at_least(f"sampler.{role}.max_len", 2) for role in ("designer", "agent")),
     *(_at_least(f"learner.{role}.rows", 1) for role in ("designer", "agent")),
     _choice("learner.aggregation", ("trajectory", "token")),
+    _choice("learner.normalise", ("joint", "role")),
+    _at_least("learner.entropy", 0),
+    _at_least("learner.warmup_steps", 0),
+    *(_share(f"learner.{key}") for key in ("b1", "b2")),
+    _above("designer.max_scale", 0),
+    _at_least("designer.replay_seeds", 1),
+    ("grounding.sources", lambda v: len(v) > 0, "at least one source"),
     _choice("learner.old_logprobs", ("recomputed", "sampled")),
     *(_at_least(f"learner.{key}", 0) for key in ("clip_low", "clip_high", "kl", "weight_decay")),
     _above("learner.importance_cap", 0),
@@ -98,9 +105,9 @@ RULES: tuple[Rule, ...] = (
     _above("sandbox.call_cpu", 0),
     _at_least("sandbox.memory_mib", 16),
     _at_least("sandbox.max_children", 1),
-    _choice("eval.split", ("dev", "test")),
     _at_least("eval.every", 0),
     _at_least("eval.episodes", 1),
+    _at_least("eval.greedy", 1),
     _at_least("eval.max_turns", 1),
     _at_least("checkpoint.every", 1),
     _at_least("checkpoint.keep", 1),
@@ -160,6 +167,27 @@ def _relations(c: ConfigDict):
                 key, count, count % data == 0,
                 f"a multiple of mesh.data * mesh.fsdp = {data}",
             )  # fmt: skip
+    low, high = c.designer.plateau_low, c.designer.plateau_high
+    yield (
+        "designer.plateau_low", low, 0 <= low <= high,
+        f"between 0 and designer.plateau_high={high}",
+    )  # fmt: skip
+    pool = c.curriculum.fixed_pool
+    yield (
+        "curriculum.fixed_pool", pool, pool == 0 or pool >= c.curriculum.num_envs,
+        f"0 or at least curriculum.num_envs={c.curriculum.num_envs}",
+    )  # fmt: skip
+    for role in ("designer", "agent"):
+        tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
+        yield (
+            f"{role}.max_new_tokens", tokens, tokens < context,
+            f"below sampler.{role}.max_len={context}",
+        )  # fmt: skip
+        yield (
+            "warm_start.tokens", c.warm_start.tokens,
+            c.warm_start.tokens >= c.learner[role].length,
+            f"at least learner.{role}.length={c.learner[role].length}",
+        )  # fmt: skip
     yield (
         "grounding.weights", c.grounding.weights,
         len(c.grounding.weights) == len(c.grounding.sources) and min(c.grounding.weights) > 0,

@@ -13,23 +13,29 @@ from collections.abc import Callable
 from absl import app, flags, logging
 from ml_collections import config_flags
 
+from sandbox_runner import RunnerError
 from spade_jax import modes
 from spade_jax.checkpoint import CheckpointError
 from spade_jax.config import ConfigError, validate
 from spade_jax.grounding import CorpusError
+from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
 from spade_jax.parallel import MeshError
+from spade_jax.prompts import PromptError
+from spade_jax.text import TextError
+from spade_jax.train import PoolError
 from spade_jax.warm_start import WarmStartError
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "Recipe: a file under configs/.")
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when missing.")
 MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
 ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
+SPLIT = flags.DEFINE_enum("split", None, ["dev", "test"], "eval: held-out set; default: dev.")
 COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
 
 USER_ERRORS = (
-    ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError,
-    modes.ModeError,
+    ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError, TextError,
+    PromptError, MetricsError, RunnerError, PoolError, modes.ModeError,
 )  # fmt: skip
 
 
@@ -42,7 +48,7 @@ def main(argv: list[str]) -> int:
     try:
         config = _config()
         validate(config)
-        options = modes.Options(env=ENV.value, count=COUNT.value)
+        options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev")
         return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -38,10 +38,11 @@ class ModeError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Flags besides config and workdir: `env` for play, `count` for generate."""
+    """Flags besides config and workdir: `env` for play, `count` for generate, `split` for eval."""
 
     env: str | None = None
     count: int = 4
+    split: str = "dev"
 
 
 def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
@@ -113,7 +114,7 @@ def _self_play(
             writer.truncate_after(-1)
             writer.write(0, _score(rooms, state, progress))
         writer.truncate_after(state.records.step)
-        while state.records.step < config.steps and not stop.requested():
+        while state.records.step < config.steps:
             state, metrics, designs = train.iteration(rooms, state, progress)
             step = state.records.step
             with progress.phase("write"):
@@ -121,27 +122,35 @@ def _self_play(
             every = config.eval.every
             if step == config.steps or (every and step % every == 0):
                 metrics |= _score(rooms, state, progress)
-            with progress.phase("save"):
-                if step == config.steps or step % config.checkpoint.every == 0 or stop.requested():
-                    checkpoints.save(state)
-            writer.write(step, metrics | progress.times())
+            writer.write(step, metrics | progress.times())  # before the save: a resume drops rows
+            stopping = stop.requested()
+            if step == config.steps or step % config.checkpoint.every == 0 or stopping:
+                checkpoints.save(state)
             progress.step(step, metrics)
+            if stopping:
+                break
     return state
 
 
-def _score(rooms: Rooms, state: RunState, progress: Progress) -> dict[str, float]:
-    """Held-out scores named `eval/SPLIT/MODE/GROUP`, at temperature 1 ("sampled") and "greedy"."""
+def _score(
+    rooms: Rooms, state: RunState, progress: Progress, split: str = "dev"
+) -> dict[str, float]:
+    """Held-out scores named `eval/SPLIT/MODE/GROUP`, at temperature 1 ("sampled") and "greedy".
+
+    Training only ever scores itself on "dev".
+    """
     config = rooms.config
     rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
-    environments, scores = held_out(config.eval.split), {}
-    for mode, temperature, episodes in (("sampled", 1.0, config.eval.episodes), ("greedy", 0.0, 2)):
+    environments, scores = held_out(split), {}
+    modes = (("sampled", 1.0, config.eval.episodes), ("greedy", 0.0, config.eval.greedy))
+    for mode, temperature, episodes in modes:
         settings = PlaySettings(temperature, config.eval.max_turns, config.agent.max_new_tokens)
         with progress.phase("eval"):
             found = evaluate(
                 rooms.player, environments, episodes, settings,
-                seeding.derive(config.seed, "eval", config.eval.split, mode),
+                seeding.derive(config.seed, "eval", split, mode),
             )  # fmt: skip
-        prefix = f"eval/{config.eval.split}/{mode}"
+        prefix = f"eval/{split}/{mode}"
         scores |= {f"{prefix}/{group}": value for group, value in found.items()}
     return scores
 
@@ -190,12 +199,12 @@ def _trained(rooms: Rooms) -> RunState:
 
 
 def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
-    """Prints the held-out scores of the newest checkpoint."""
-    del options
+    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json."""
     _require_run(workdir)
     with open_rooms(config, workdir) as rooms, Progress(1, label="eval") as progress:
         state = _trained(rooms)
-        scores = _score(rooms, state, progress)
+        scores = _score(rooms, state, progress, options.split)
+    (workdir / f"eval_{options.split}.json").write_bytes(msgspec.json.encode(scores))
     for name, value in scores.items():
         print(f"{name:50} {value:.3f}")
     return 0
@@ -209,7 +218,7 @@ def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
         state = _trained(rooms)
         rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
-        designs = train.make_designs(rooms, state, progress, "generate")
+        designs = train.make_designs(rooms, state, progress, "generate", 0)
     for design in designs:
         verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
         print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")

@@ -8,6 +8,7 @@ from ml_collections import ConfigDict
 
 import sandbox_runner
 from spade_jax import models, parallel, seeding, warm_start
+from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player, PlaySettings
 from spade_jax.envs.library import FAMILIES
@@ -71,8 +72,30 @@ def _references() -> list[tuple[str, str, str]]:
     ]
 
 
+def _check_rows(config: ConfigDict, mesh) -> None:
+    """Raises ConfigError when rows or slots do not divide over this machine's data axes."""
+    data = mesh.shape["data"] * mesh.shape["fsdp"]
+    for role in ("designer", "agent"):
+        counts = {
+            f"learner.{role}.rows": config.learner[role].rows,
+            f"sampler.{role}.num_slots": config.sampler[role].num_slots,
+            f"warm_start.tokens // learner.{role}.length":
+                config.warm_start.tokens // config.learner[role].length,
+        }
+        for key, count in counts.items():
+            if count % data:
+                raise ConfigError(
+                    f"{key}={count}: expected a multiple of the mesh's data * fsdp = {data}"
+                )
+
+
 def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
-    """All parts; compiles nothing yet. The pool's processes start with their first use."""
+    """All parts; compiles nothing yet.
+
+    Raises:
+        ConfigError, CorpusError, MeshError, ModelError, PromptError, TextError, WarmStartError:
+            a setting does not fit what is there; nothing is left running.
+    """
     cache = config.compilation_cache or str((workdir / "compilation_cache").absolute())
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
@@ -80,6 +103,7 @@ def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
     if config.grounding.enabled:
         corpus = open_corpus(config.grounding.sources, config.grounding.weights)
     mesh = parallel.make_mesh(config.mesh)
+    _check_rows(config, mesh)
     prompts = Prompts(config.prompts)
     warm = warm_start.prepare(config, workdir, prompts)
     model = models.from_config(config.model, warm.tokenizer.vocab_size)
@@ -87,13 +111,18 @@ def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
         role: Engine(model, mesh, EngineSettings(**config.sampler[role]))
         for role in ("designer", "agent")
     }
+    designer = config.designer
+    learner = Learner(
+        model, mesh, "policy", _pick(config.learner, LossSettings),
+        _pick(config.learner, OptimizerSettings),
+    )  # fmt: skip
+    matcher = SkillMatcher(_references(), designer.skill_similarity)
     limits = sandbox_runner.Limits(
         call_cpu=config.sandbox.call_cpu,
         memory_bytes=config.sandbox.memory_mib << 20,
         max_children=config.sandbox.max_children,
     )
     pool = sandbox_runner.Pool(limits)
-    designer = config.designer
     return Rooms(
         config=config,
         workdir=workdir,
@@ -101,14 +130,11 @@ def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
         mesh=mesh,
         prompts=prompts,
         warm=warm,
-        learner=Learner(
-            model, mesh, "policy", _pick(config.learner, LossSettings),
-            _pick(config.learner, OptimizerSettings),
-        ),
+        learner=learner,
         engines=engines,
         pool=pool,
         player=Player(engines["agent"], warm.chat, pool, prompts),
-        matcher=SkillMatcher(_references(), designer.skill_similarity),
+        matcher=matcher,
         corpus=corpus,
         design_settings=_pick(
             designer, DesignSettings, max_turns=config.agent.max_turns,

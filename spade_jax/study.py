@@ -13,8 +13,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 import rich
+import scipy.stats
 from absl import app, flags
 from rich.table import Table
 
@@ -23,12 +25,11 @@ from spade_jax.closing import window_mean
 from spade_jax.metrics import read_metrics
 
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the study.", required=True)
-SPLIT = flags.DEFINE_enum("split", "dev", ["dev", "test"], "Held-out set; test only to report.")
+TEST = flags.DEFINE_bool("test", False, "Score the finished runs on the test set, once.")
 STEPS = flags.DEFINE_integer("steps", None, "Iterations of each run.", lower_bound=1)
 PARALLEL = flags.DEFINE_integer("max_parallel", None, "Runs at once; default: one per core.")
 
-# Student's t quantile 0.975 by degrees of freedom: 95% intervals of a mean over few seeds.
-T_975 = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
+RUN_WALL = 6 * 3600.0  # seconds that one run may take
 PIN = (
     "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); "
     "os.execv(sys.argv[2], sys.argv[2:])"
@@ -51,6 +52,7 @@ TRAINING = [
     ("knob median", "designer/knob_median"),
     ("knob p90", "designer/knob_p90"),
     ("family entropy", "designer/family_entropy"),
+    ("episodes an iteration", "agent/episodes"),
 ]
 
 
@@ -63,24 +65,35 @@ def command(sweep: Sweep, workdir: pathlib.Path, **overrides) -> list[str]:
     ]  # fmt: skip
 
 
+class StudyError(RuntimeError):
+    """A run of the study failed or was stopped."""
+
+
 def execute(arguments: Sequence[str], log: pathlib.Path, core: int | None) -> None:
     """Runs one command to its end, its output in `log`, pinned to one core when several share.
 
     Raises:
-        RuntimeError: it failed; the message holds the log's tail.
+        StudyError: it failed, was stopped or took too long; the message holds the log's tail.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     pinned = list(arguments)
     if core is not None:
         pinned = [sys.executable, "-c", PIN, str(core), *arguments]
     with log.open("a") as out:
-        done = subprocess.run(pinned, stdout=out, stderr=subprocess.STDOUT, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(arguments)} failed:\n{log.read_text()[-2000:]}")
+        try:
+            done = subprocess.run(
+                pinned, stdout=out, stderr=subprocess.STDOUT, check=False, timeout=RUN_WALL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise StudyError(f"{' '.join(arguments)} took over {RUN_WALL:.0f} s") from error
+    tail = log.read_text()[-2000:]
+    if done.returncode or "the same command goes on" in " ".join(tail.split()):
+        raise StudyError(f"{' '.join(arguments)} did not finish:\n{tail}")
 
 
 def run_all(jobs: Sequence[tuple[list[str], pathlib.Path]], parallel: int) -> None:
-    """All jobs, at most `parallel` at once; the first failure ends the study."""
+    """All jobs, at most `parallel` at once. The first failure, or Ctrl-C, starts no further one;
+    those that run are waited for (Ctrl-C reaches them too: they save and stop)."""
     cores = sorted(os.sched_getaffinity(0))
     free = list(itertools.islice(itertools.cycle(cores), parallel))
     lock = threading.Lock()
@@ -95,8 +108,12 @@ def run_all(jobs: Sequence[tuple[list[str], pathlib.Path]], parallel: int) -> No
                 free.append(core)
 
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(one, job) for job in jobs]):
-            done.result()
+        try:
+            for done in concurrent.futures.as_completed([pool.submit(one, job) for job in jobs]):
+                done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def arm_folder(root: pathlib.Path, arm: str, seed: int) -> pathlib.Path:
@@ -114,52 +131,63 @@ def warm_jobs(sweep: Sweep, root: pathlib.Path) -> Iterator[tuple[list[str], pat
 
 
 def arm_jobs(
-    sweep: Sweep, root: pathlib.Path, split: str, steps: int | None
+    sweep: Sweep, root: pathlib.Path, steps: int | None, *more: str
 ) -> Iterator[tuple[list[str], pathlib.Path]]:
+    """Every arm of every seed; `more` are further flags."""
     for seed, (arm, overrides) in itertools.product(sweep.seeds, sweep.arms.items()):
         changes = {
             **overrides,
             **({"steps": steps} if steps else {}),
             "seed": seed,
-            "eval.split": split,
             "warm_start.path": root / f"seed_{seed}" / "warm",
             "compilation_cache": root / "compilation_cache",
         }
         folder = arm_folder(root, arm, seed)
-        yield command(sweep, folder, **changes), root / "logs" / f"{folder.name}_{seed}.log"
+        log = root / "logs" / f"{folder.name}_{seed}.log"
+        yield [*command(sweep, folder, **changes), *more], log
 
 
 def interval(values: Sequence[float]) -> str:
-    """Mean and 95% half-width over seeds."""
+    """Mean and 95% half-width (Student's t) over seeds."""
     mean = float(np.mean(values))
     if len(values) < 2:
         return f"{mean:.3f}"
     error = np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{mean:.3f} ±{T_975.get(len(values) - 1, 1.96) * error:.3f}"
+    return f"{mean:.3f} ±{scipy.stats.t.ppf(0.975, len(values) - 1) * error:.3f}"
+
+
+def final_scores(folder: pathlib.Path, split: str) -> dict[str, float]:
+    """The run's last held-out scores; those on "test" were written by `--mode=eval`."""
+    if split == "test":
+        return msgspec.json.decode((folder / "eval_test.json").read_bytes())
+    return read_metrics(folder)[-1]
 
 
 def table(sweep: Sweep, root: pathlib.Path, split: str) -> Table:
-    """Rows are measures, columns the warm start and the arms."""
-    runs = {
-        arm: [read_metrics(arm_folder(root, arm, seed)) for seed in sweep.seeds]
-        for arm in sweep.arms
-    }
-    out = Table(title=f"held-out {split}, mean ± 95% over {len(sweep.seeds)} seeds")
+    """Rows are measures, columns the warm start, the arms, and each arm's gain over the warm start
+    paired by seed for the held-out rows."""
+    folders = {arm: [arm_folder(root, arm, seed) for seed in sweep.seeds] for arm in sweep.arms}
+    metrics = {arm: [read_metrics(folder) for folder in folders[arm]] for arm in folders}
+    scores = {arm: [final_scores(folder, split) for folder in folders[arm]] for arm in folders}
+    out = Table(title=f"held-out {split}, mean ±95% over {len(sweep.seeds)} seeds")
     for name in ("", "warm start", *sweep.arms):
         out.add_column(name)
-    first = next(iter(runs.values()))
+    before = [rows[0] for rows in next(iter(metrics.values()))]
     for label, key in HELD_OUT:
         name = f"eval/{split}/{key}"
-        before = [rows[0][name] for rows in first]
-        out.add_row(label, interval(before), *(
-            interval([rows[-1][name] for rows in arm]) for arm in runs.values()
-        ))
+        cells = [interval([score[name] for score in scores[arm]]) for arm in scores]
+        out.add_row(label, interval([b[name] for b in before]) if split == "dev" else "", *cells)
+        if split == "dev":
+            gains = [
+                interval([s[name] - b[name] for s, b in zip(scores[arm], before, strict=True)])
+                for arm in scores
+            ]
+            out.add_row("  gain over its warm start", "", *gains)
     for label, key in TRAINING:
         cells = []
-        for arm in runs.values():
-            values = [window_mean(rows[-LAST:], key) for rows in arm]
-            found = [value for value in values if value is not None]
-            cells.append(interval(found) if found else "-")
+        for rows_of in metrics.values():
+            found = [window_mean(rows[-LAST:], key) for rows in rows_of]
+            cells.append(interval(found) if None not in found else "-")
         out.add_row(f"{label}, last {LAST}", "", *cells)
     return out
 
@@ -168,13 +196,16 @@ def main(argv: list[str]) -> None:
     del argv
     root = pathlib.Path(WORKDIR.value)
     parallel = PARALLEL.value or len(os.sched_getaffinity(0))
+    split = "test" if TEST.value else "dev"
     run_all(list(warm_jobs(STUDY, root)), parallel)
-    run_all(list(arm_jobs(STUDY, root, SPLIT.value, STEPS.value)), parallel)
-    result = table(STUDY, root, SPLIT.value)
+    run_all(list(arm_jobs(STUDY, root, STEPS.value)), parallel)
+    if TEST.value:
+        run_all(list(arm_jobs(STUDY, root, STEPS.value, "--mode=eval", "--split=test")), parallel)
+    result = table(STUDY, root, split)
     rich.print(result)
-    with (root / "table.txt").open("w") as file:
+    with (root / f"table_{split}.txt").open("w") as file:
         rich.print(result, file=file)
-    print(root / "table.txt")
+    print(root / f"table_{split}.txt")
 
 
 if __name__ == "__main__":

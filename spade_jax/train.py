@@ -31,8 +31,11 @@ from spade_jax.rollout import Episode
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
-REPLAY_SEEDS = 4  # other seeds on which a winning action sequence is replayed
 POOL_ROUNDS = 20  # rounds of designs that may fill a fixed pool
+
+
+class PoolError(RuntimeError):
+    """A fixed pool of environments could not be filled."""
 
 
 def iteration(
@@ -55,7 +58,8 @@ def iteration(
         live = _draw(records.pool, config.curriculum.num_envs, config.seed, step)
     else:
         if step % config.curriculum.regen_interval == 0:
-            fresh = make_designs(rooms, state, progress, f"{step:05d}")
+            regeneration = step // config.curriculum.regen_interval
+            fresh = make_designs(rooms, state, progress, f"{step:05d}", regeneration)
             records.designs += fresh
         live = _alive(records.designs, step, config.curriculum.regen_interval)
 
@@ -73,7 +77,7 @@ def iteration(
 
     metrics = {
         **statistics.designs(fresh),
-        **statistics.environments([e for e in live if e.born == step], due),
+        **statistics.environments([e for e in live if e.born == step and e.accepted], due),
         **statistics.plays(episodes, config.agent.group),
         **learned,
     }
@@ -94,12 +98,13 @@ def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Env
 
 
 def make_designs(
-    rooms: Rooms, state: RunState, progress: Progress, label: str
+    rooms: Rooms, state: RunState, progress: Progress, label: str, regeneration: int
 ) -> list[Environment]:
     """Writes and validates designs until every slot has an accepted one or its attempts are used.
 
     Args:
         label: first part of the designs' names; unique in the run.
+        regeneration: number of this round, which picks the active skills.
 
     Returns:
         All attempts, accepted or not.
@@ -109,7 +114,7 @@ def make_designs(
     memory = Memory.from_json(records.memory, rooms.memory_settings)
     documents = open_documents(rooms, records.documents)
     skills = active_skills(
-        list(curriculum.skills), curriculum.skills_per_regen, step // curriculum.regen_interval
+        list(curriculum.skills), curriculum.skills_per_regen, regeneration
     )
     designs: list[Environment] = []
     slots = list(range(curriculum.num_envs))
@@ -153,27 +158,35 @@ def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:
 
 
 def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
-    """The fixed pool: accepted designs of the designer as it is now, written once."""
+    """The fixed pool: accepted designs of the designer as it is now, written once.
+
+    Raises:
+        PoolError: the designer writes too few valid designs to fill it.
+    """
     wanted, pool = rooms.config.curriculum.fixed_pool, []
     for round_ in range(POOL_ROUNDS):
-        made = make_designs(rooms, state, progress, f"pool{round_}")
+        made = make_designs(rooms, state, progress, f"pool{round_}", round_)
         pool += [design for design in made if design.accepted]
         if len(pool) >= wanted:
-            break
-    return pool[:wanted]
+            return pool[:wanted]
+    raise PoolError(
+        f"curriculum.fixed_pool={wanted}: {POOL_ROUNDS} rounds of designs gave {len(pool)} valid"
+    )
 
 
 def _draw(pool: Sequence[Environment], count: int, seed: int, step: int) -> list[Environment]:
-    """`count` environments of a fixed pool without replacement, exhausting it before it repeats."""
-    count = min(count, len(pool))
-    per_pass = max(1, len(pool) // count)
-    turn, index = divmod(step, per_pass)
-    order = seeding.generator(seed, "pool", turn).permutation(len(pool))
-    chosen = [pool[i] for i in order[index * count : (index + 1) * count]]
-    for environment in chosen:
+    """`count` environments of a fixed pool, without replacement until it is exhausted."""
+    chosen: dict[str, Environment] = {}
+    position = step * count
+    while len(chosen) < count:
+        turn, index = divmod(position, len(pool))
+        order = seeding.generator(seed, "pool", turn).permutation(len(pool))
+        chosen.setdefault(pool[order[index]].name, pool[order[index]])
+        position += 1
+    for environment in chosen.values():
         environment.born = step
         environment.windows, environment.hint_returns, environment.faults = [], [], 0
-    return chosen
+    return list(chosen.values())
 
 
 def _play_arms(
@@ -223,7 +236,10 @@ def _guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
         for environment, hint, plain in zip(live, episodes["hint"], episodes["plain"], strict=True)
         if environment.name in new
     ]
-    seeds = [seeding.derive(rooms.config.seed, step, "replay", k) for k in range(REPLAY_SEEDS)]
+    seeds = [
+        seeding.derive(rooms.config.seed, step, "replay", k)
+        for k in range(rooms.config.designer.replay_seeds)
+    ]
     reject_degenerate(
         rooms.pool, [environment for environment, _ in played], [plays for _, plays in played],
         seeds, rooms.config.agent.max_turns,
@@ -245,6 +261,8 @@ def _due(designs: Sequence[Environment], step: int, config: ConfigDict) -> list[
 def _reward(rooms: Rooms, environment: Environment) -> float | None:
     """The designer's raw reward (paper, section 4); None leaves the design out of the update."""
     designer = rooms.config.designer
+    if environment.trajectory.num_sampled() == 0:
+        return None  # its prompt did not fit: not the designer's fault
     if environment.stage == "off_skill":
         return designer.off_skill_reward if designer.train_invalid else None
     if environment.stage == "degenerate":
@@ -254,7 +272,10 @@ def _reward(rooms: Rooms, environment: Environment) -> float | None:
     if environment.faults:
         return designer.fault_reward
     plays = environment.plays()
-    return None if plays is None else REWARDS[designer.reward](plays, rooms.reward_settings)
+    if plays is None:
+        return None
+    reward = REWARDS[designer.reward](plays, rooms.reward_settings)
+    return None if designer.reward == "blend" and reward < 0 else reward
 
 
 def _update(
@@ -280,9 +301,12 @@ def _update(
             design_advantages,
         ),
     }
+    shares = _shares(config, {role: len(trajectories) for role, (trajectories, _) in rows.items()})
     total, metrics = None, {"designer/reward_mean": _mean([d.reward for d in designs])}
     for role, (trajectories, advantages) in rows.items():
-        gradients, sums = _role_gradients(rooms, state, role, trajectories, advantages)
+        gradients, sums = _role_gradients(
+            rooms, state, role, trajectories, advantages, shares[role]
+        )
         if gradients is not None:
             metrics |= {f"{role}/{name}": value for name, value in sums.items()}
             metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
@@ -292,8 +316,17 @@ def _update(
         state.learner = learner
         metrics |= {f"train/{name}": float(value) for name, value in applied.items()}
     gaps = [metrics[f"{role}/logprob_gap"] for role in rows if f"{role}/logprob_gap" in metrics]
-    metrics["train/logprob_gap"] = max(gaps, default=0.0)
+    if gaps:
+        metrics["train/logprob_gap"] = max(gaps)
     return state, metrics
+
+
+def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
+    """Share of each role in the loss: of all trajectories ("joint", as published, where the role
+    scale makes up for the rarer role), or 1 for each ("role")."""
+    total = max(1, sum(counts.values()))
+    joint = config.learner.normalise == "joint"
+    return {role: count / total if joint else 1.0 for role, count in counts.items()}
 
 
 def _agent_rows(rooms: Rooms, environments, plain) -> tuple[list[Episode], object]:
@@ -303,7 +336,8 @@ def _agent_rows(rooms: Rooms, environments, plain) -> tuple[list[Episode], objec
     for environment, group in zip(environments, plain, strict=True):
         for episode in group:
             cut = episode.outcome in ("truncated", "cut", "context")
-            if episode.outcome == "void" or (cut and config.learner.mask_truncated):
+            unseen = episode.trajectory.num_sampled() == 0  # the first prompt did not fit
+            if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
                 continue
             plays.append(episode)
             returns.append(episode.final_return)
@@ -312,10 +346,15 @@ def _agent_rows(rooms: Rooms, environments, plain) -> tuple[list[Episode], objec
     return plays, group_advantages(returns, groups, config.agent.normalise)
 
 
-def _role_gradients(rooms: Rooms, state: RunState, role: str, trajectories, advantages):
+def _role_gradients(
+    rooms: Rooms, state: RunState, role: str, trajectories, advantages, share: float
+):
     """`(gradients, weighted mean statistics)` of one role; None without rows."""
     shape, total, sums = rooms.config.learner[role], None, []
-    weights = token_weights(trajectories, rooms.config.learner.aggregation)
+    weights = [
+        share * weight
+        for weight in token_weights(trajectories, rooms.config.learner.aggregation)
+    ]
     for batch in pack(trajectories, advantages, weights, shape.rows, shape.length):
         gradients, statistics_ = rooms.learner.gradients(
             state.learner.params, batch, rooms.config[role].temperature, state.reference
@@ -325,7 +364,10 @@ def _role_gradients(rooms: Rooms, state: RunState, role: str, trajectories, adva
     if total is None:
         return None, {}
     sums = jax.device_get(sums)
-    return total, {name: float(sum(part[name] for part in sums)) for name in sums[0]}
+    means = {name: float(sum(part[name] for part in sums)) / share for name in sums[0]}
+    if any(row.version != int(state.learner.version) for row in trajectories):
+        means["policy_age_gap"] = means.pop("logprob_gap")  # older weights sampled some rows
+    return total, means
 
 
 def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> None:

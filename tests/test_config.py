@@ -27,7 +27,10 @@ from spade_jax.config import ConfigError, validate
         ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),
         ("warm_start.path", "no/such/run", "a workdir with warm_start/"),
         ("steps", 0, "at least 1"),
-        ("eval.split", "train", "one of dev, test"),
+        ("eval.greedy", 0, "at least 1"),
+        ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
+        ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
+        ("agent.max_new_tokens", 160, "below sampler.agent.max_len=160"),
     ],
 )
 def test_impossible_values_are_refused_by_name(key, value, expected):

@@ -121,7 +121,9 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
         born=step,
         trajectory=episode.trajectory,
     )
-    if episode.outcome in ("cut", "context"):
+    if not episode.replies:
+        environment.reject("context", "the designer's prompt leaves no room for a reply")
+    elif episode.outcome in ("cut", "context"):
         environment.reject("cut", f"the reply ended by {episode.outcome}, not by the designer")
     parsed = parse_design(reply)
     if isinstance(parsed, ParseProblem):

@@ -18,19 +18,18 @@ class Environment(msgspec.Struct):
         source, hint: parsed from the reply; empty when nothing could be parsed.
         born: step of the design.
         stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
-            stages there are the trainer's own: "cut" (the reply hit its token limit), "hint"
-            (missing), "off_skill" and "degenerate".
+            stages there are the trainer's own: "context" (the prompt did not fit), "cut" (the reply
+            hit its token limit), "hint" (missing), "off_skill" and "degenerate".
         shareable: episodes may share one sandbox process.
         knob: the difficulty constant, when the source has one.
         family: the seed family whose structure it shows, or None.
         verbatim: the source stands word for word in the warm-start data.
         trajectory: of the designer.
-        seeds: episode seeds, the same in both arms.
         hint_returns: of the plays with the hint, at the weights of step `born`.
         windows: per step since `born`: returns of the valid plays without the hint.
         faults: plays voided by the environment's fault.
         reward: the designer's raw reward; None before it is final, or when the design is left out.
-        trained: its delay is over and it was part of an update.
+        trained: its delay is over: it was part of an update, or left out for good.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Environment(msgspec.Struct):
     knob: int | None = None
     family: str | None = None
     verbatim: bool = False
-    seeds: list[int] = msgspec.field(default_factory=list)
     hint_returns: list[float] = msgspec.field(default_factory=list)
     windows: list[list[float]] = msgspec.field(default_factory=list)
     faults: int = 0

@@ -22,8 +22,10 @@ def evaluate(
         episodes: per environment.
 
     Returns:
-        `all`, `stderr` (over episodes), `level_1` to `level_4`, `hard` (the top two levels),
-        `seen` and `unseen` (families that training shows with other constants, or never).
+        `all` (the mean over environments of the mean over their valid episodes), `stderr` (over
+        environments), `void` (share of episodes that an environment's fault ended), `level_1` to
+        `level_4`, `hard` (the top two levels), `seen` and `unseen` (families that training shows
+        with other constants, or never).
     """
     programs = [
         Program(
@@ -41,10 +43,14 @@ def evaluate(
     ]
     played = player.play(programs, settings)
     returns: dict[str, list[float]] = {}
+    void = 0
     for environment, plays in zip(environments, played, strict=True):
-        values = [play.final_return for play in plays]
+        valid = [play.final_return for play in plays if play.outcome != "void"]
+        void += len(plays) - len(valid)
+        values = [mean(valid)] if valid else []
         groups = ["all", f"level_{environment.level}", "seen" if environment.seen else "unseen"]
         for group in (*groups, "hard") if environment.level >= 3 else groups:
             returns.setdefault(group, []).extend(values)
-    scores = {group: mean(values) for group, values in sorted(returns.items())}
-    return scores | {"stderr": standard_error(returns["all"])}
+    scores = {group: mean(values) for group, values in sorted(returns.items()) if values}
+    total = len(environments) * episodes
+    return scores | {"stderr": standard_error(returns["all"]), "void": void / max(1, total)}

@@ -75,9 +75,11 @@ def pack(
         weights: per sampled token of each trajectory, see `token_weights`.
 
     Raises:
-        PackingError: a trajectory has more than `length` + 1 tokens.
+        PackingError: a trajectory has more than `length` + 1 tokens or fewer than two.
     """
     lengths = [len(trajectory.tokens) - 1 for trajectory in trajectories]
+    if lengths and min(lengths) < 1:
+        raise PackingError("a trajectory of fewer than two tokens has nothing to train")
     if lengths and max(lengths) > length:
         raise PackingError(f"a trajectory of {max(lengths) + 1} tokens, rows hold {length + 1}")
     plan = first_fit(lengths, length)

@@ -25,22 +25,25 @@ class WarmStartError(RuntimeError):
 
 
 def generate(folder: pathlib.Path, stage: str, seed: int, designs: int, episodes: int) -> None:
-    """Writes `designs.jsonl` and `episodes.jsonl` of a stage, in a process of its own.
+    """Makes `folder` with `designs.jsonl` and `episodes.jsonl` of a stage, whole or not at all.
 
     The generator runs the seed library's programs, and no environment ever runs in the trainer.
     """
-    if (folder / "episodes.jsonl").exists():
+    if folder.exists():
         return
+    partial = folder.with_name(f"{folder.name}.partial")
     command = [
-        sys.executable, "-m", "spade_jax.envs.library", f"--out={folder}", f"--stage={stage}",
+        sys.executable, "-m", "spade_jax.envs.library", f"--out={partial}", f"--stage={stage}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
     ]  # fmt: skip
     root = pathlib.Path(__file__).parents[2]
     done = subprocess.run(
-        command, cwd=root, capture_output=True, text=True, timeout=GENERATE_WALL, check=False
-    )
+        command, cwd=root, capture_output=True, text=True, timeout=GENERATE_WALL, check=False,
+        start_new_session=True,  # Ctrl-C is for the trainer, which stops when these rows are done
+    )  # fmt: skip
     if done.returncode:
         raise WarmStartError(f"the row generator failed:\n{done.stderr[-2000:]}")
+    partial.rename(folder)
 
 
 def read(path: pathlib.Path) -> Iterator[dict]:

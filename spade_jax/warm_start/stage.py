@@ -52,7 +52,10 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
     """Rows and tokenizer under WORKDIR/warm_start, made once; or copied from another workdir."""
     folder = workdir / "warm_start"
     if config.warm_start.path and not folder.exists():
-        shutil.copytree(pathlib.Path(config.warm_start.path) / "warm_start", folder)
+        partial = workdir / "warm_start.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.copytree(pathlib.Path(config.warm_start.path) / "warm_start", partial)
+        partial.rename(folder)
     for stage in rows.STAGES:
         rows.generate(
             folder / stage, stage, seeding.derive(config.seed, "rows", stage),
@@ -63,7 +66,9 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
         designer, agent = _conversations(config, folder, prompts, "main")
         text = itertools.chain(rows.lines(designer), rows.lines(agent[: 2 * len(designer)]))
         atomic = [*NUMBERS, *library.idioms()]
-        train_sentencepiece(text, model_file, config.text.vocab_size, atomic)
+        partial = model_file.with_suffix(".partial")
+        train_sentencepiece(text, partial, config.text.vocab_size, atomic)
+        partial.rename(model_file)
     tokenizer = SentencePieceTokenizer(model_file)
     sources = verbatim_keys(
         design["source"]
@@ -106,10 +111,10 @@ def train(
             state, statistics = learner.step(state, batch)
             if step % 50 == 0 or step == total:
                 report(step, float(statistics["loss"]))
-            done = step == total
-            if done or stopped() or step % settings.save_every == 0:
+            done, stopping = step == total, stopped()
+            if done or stopping or step % settings.save_every == 0:
                 checkpoints.save(_run_state(state, step))
-            if stopped() and not done:
+            if stopping and not done:
                 checkpoints.close()
                 return None
     checkpoints.close()

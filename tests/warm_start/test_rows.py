@@ -13,7 +13,7 @@ from spade_jax.warm_start.stage import _weights, number_embeddings
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rows")
+    folder = tmp_path_factory.mktemp("rows") / "main"
     rows.generate(folder, "main", seed=3, designs=60, episodes=200)
     return folder
 
@@ -33,14 +33,15 @@ def test_generation_happens_once_and_is_a_function_of_the_seed(data, tmp_path):
     before = (data / "designs.jsonl").stat().st_mtime_ns
     rows.generate(data, "main", seed=3, designs=60, episodes=200)
     assert (data / "designs.jsonl").stat().st_mtime_ns == before
-    rows.generate(tmp_path, "main", seed=3, designs=60, episodes=200)
+    rows.generate(tmp_path / "main", "main", seed=3, designs=60, episodes=200)
     for name in ("designs.jsonl", "episodes.jsonl"):
-        assert (tmp_path / name).read_bytes() == (data / name).read_bytes()
+        assert (tmp_path / "main" / name).read_bytes() == (data / name).read_bytes()
 
 
 def test_a_generator_that_fails_says_why(tmp_path):
     with pytest.raises(WarmStartError, match="stage"):
-        rows.generate(tmp_path, "third", seed=0, designs=1, episodes=1)
+        rows.generate(tmp_path / "third", "third", seed=0, designs=1, episodes=1)
+    assert not (tmp_path / "third").exists()
 
 
 def test_designer_rows_parse_back_to_their_source_and_hint(data, talks):
