@@ -58,6 +58,7 @@ def main(argv: list[str]) -> int:
 def _config():
     """The recipe with its overrides; a file that is missing or broken is a ConfigError."""
     try:
+        CONFIG.value.keys()  # a recipe that failed to load says so at its first use only
         return CONFIG.value
     except OSError as error:
         raise ConfigError(f"--config: {error}") from error
