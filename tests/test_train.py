@@ -71,7 +71,7 @@ def test_a_run_shows_every_part_of_self_play(finished):
     assert sum(row["designer/designs"] for row in rows[1:]) == 6 * STEPS
     assert all(row["train/logprob_gap"] < 1e-3 for row in rows[1:])
     assert any(row["designer/grad_norm"] > 0 for row in rows[1:])
-    assert any(row.get("agent/grad_norm", 0) > 0 for row in rows[1:])
+    assert sum(row["agent/episodes"] for row in rows[1:]) > 0
     for name in ("sampled/all", "greedy/all", "sampled/level_4"):
         assert f"eval/dev/{name}" in rows[0] and f"eval/dev/{name}" in rows[-1]
     for label in ("designs valid", "regret", "held-out dev, greedy, all", "gradient norm, agent"):
