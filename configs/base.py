@@ -88,6 +88,7 @@ def get_config() -> ConfigDict:
     c.designer.degenerate_reward = 0.0
     c.designer.fault_reward = -0.5  # an environment that failed during play
     c.designer.replay_seeds = 4  # other seeds on which a winning action sequence is replayed
+    c.designer.repeat_cost = 0.0  # times the share of recent records with its family and knob
     c.designer.check_skill = False  # reject designs that are not of the skill asked for
     # least structural similarity that counts; 0.25 knows a source with 5% of its tokens changed
     c.designer.skill_similarity = 0.25

@@ -37,6 +37,7 @@ def get_config():
     c.designer.negative_scale = 0.35
     c.designer.train_invalid = True
     c.designer.check_skill = True
+    c.designer.repeat_cost = 0.3
     c.designer.s_reg = 0.3
 
     c.agent.plays_per_env = 6

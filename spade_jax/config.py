@@ -96,6 +96,7 @@ RULES: tuple[Rule, ...] = (
     *(_share(f"learner.{key}") for key in ("b1", "b2")),
     _above("designer.max_scale", 0),
     _at_least("designer.replay_seeds", 1),
+    _at_least("designer.repeat_cost", 0),
     ("grounding.sources", lambda v: len(v) > 0, "at least one source"),
     _choice("learner.old_logprobs", ("recomputed", "sampled")),
     *(_at_least(f"learner.{key}", 0) for key in ("clip_low", "clip_high", "kl", "weight_decay")),

@@ -11,11 +11,12 @@ from spade_jax.designer import (
     Memory,
     Record,
     active_skills,
+    draw_pool,
     requests,
     validate,
     write_designs,
 )
-from spade_jax.designer.guards import check_skills, reject_degenerate
+from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share
 from spade_jax.envs import PlayRequest, Program
 from spade_jax.grounding import DocumentSampler
 from spade_jax.progress import Progress
@@ -31,6 +32,7 @@ from spade_jax.rollout import Episode
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
+REPEAT_WINDOW = 20  # newest records of a skill that a design is compared with
 POOL_ROUNDS = 20  # rounds of designs that may fill a fixed pool
 
 
@@ -55,7 +57,7 @@ def iteration(
     fresh: list[Environment] = []
     if config.curriculum.fixed_pool:
         records.pool = records.pool or _fill_pool(rooms, state, progress)
-        live = _draw(records.pool, config.curriculum.num_envs, config.seed, step)
+        live = draw_pool(records.pool, config.curriculum.num_envs, config.seed, step)
     else:
         if step % config.curriculum.regen_interval == 0:
             regeneration = step // config.curriculum.regen_interval
@@ -68,8 +70,9 @@ def iteration(
     with progress.phase("guard"):
         _guard(rooms, fresh, live, episodes, step)
     due = _due(records.designs, step, config)
+    known = Memory.from_json(records.memory, rooms.memory_settings).records
     for design in due:
-        design.reward, design.trained = _reward(rooms, design), True
+        design.reward, design.trained = _reward(rooms, design, known), True
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes["plain"], due)
     if config.memory.enabled:
@@ -174,21 +177,6 @@ def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Enviro
     )
 
 
-def _draw(pool: Sequence[Environment], count: int, seed: int, step: int) -> list[Environment]:
-    """`count` environments of a fixed pool, without replacement until it is exhausted."""
-    chosen: dict[str, Environment] = {}
-    position = step * count
-    while len(chosen) < count:
-        turn, index = divmod(position, len(pool))
-        order = seeding.generator(seed, "pool", turn).permutation(len(pool))
-        chosen.setdefault(pool[order[index]].name, pool[order[index]])
-        position += 1
-    for environment in chosen.values():
-        environment.born = step
-        environment.windows, environment.hint_returns, environment.faults = [], [], 0
-    return list(chosen.values())
-
-
 def _play_arms(
     rooms: Rooms, environments: Sequence[Environment], step: int
 ) -> dict[str, list[list[Episode]]]:
@@ -258,8 +246,14 @@ def _due(designs: Sequence[Environment], step: int, config: ConfigDict) -> list[
     ]
 
 
-def _reward(rooms: Rooms, environment: Environment) -> float | None:
-    """The designer's raw reward (paper, section 4); None leaves the design out of the update."""
+def _reward(
+    rooms: Rooms, environment: Environment, known: Sequence[Record]
+) -> float | None:
+    """The designer's raw reward (paper, section 4); None leaves the design out of the update.
+
+    Args:
+        known: the memory before this step, for the price of repetition (ours).
+    """
     designer = rooms.config.designer
     if environment.trajectory.num_sampled() == 0:
         return None  # its prompt did not fit: not the designer's fault
@@ -275,7 +269,9 @@ def _reward(rooms: Rooms, environment: Environment) -> float | None:
     if plays is None:
         return None
     reward = REWARDS[designer.reward](plays, rooms.reward_settings)
-    return None if designer.reward == "blend" and reward < 0 else reward
+    if designer.reward == "blend" and reward < 0:
+        return None
+    return reward - designer.repeat_cost * repeat_share(environment, known, REPEAT_WINDOW)
 
 
 def _update(

@@ -1,4 +1,4 @@
-from spade_jax.designer.curriculum import active_skills, requests
+from spade_jax.designer.curriculum import active_skills, draw_pool, requests
 from spade_jax.designer.design import (
     DesignRequest,
     DesignSettings,
@@ -7,7 +7,7 @@ from spade_jax.designer.design import (
     write_designs,
 )
 from spade_jax.designer.environment import Environment
-from spade_jax.designer.guards import check_skills, reject_degenerate, replay_wins
+from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share, replay_wins
 from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, near_duplicate, verbatim_keys
 
@@ -24,9 +24,11 @@ __all__ = [
     "active_skills",
     "check_skills",
     "designer_prompt",
+    "draw_pool",
     "is_verbatim",
     "near_duplicate",
     "reject_degenerate",
+    "repeat_share",
     "replay_wins",
     "requests",
     "validate",

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sandbox_runner import EnvError, Pool
 from spade_jax.designer.environment import Environment
+from spade_jax.designer.memory import Record
 from spade_jax.designer.skills import SkillMatcher, is_verbatim
 from spade_jax.envs.library import knob_of
 from spade_jax.rollout import Episode
@@ -87,6 +88,24 @@ def replay_wins(
                 running.append(lane)
     pool.close([session for session in sessions if not isinstance(session, EnvError)])
     return [count / len(seeds) for count in wins]
+
+
+def repeat_share(environment: Environment, records: Sequence[Record], recent: int) -> float:
+    """Share of the skill's newest `recent` records with this family and about this knob, in [0, 1].
+
+    A designer that has found one environment that pays would write it for ever; a reward that
+    falls with this share keeps families and difficulties spread.
+    """
+    newest = [record for record in records if record.skill == environment.skill][-recent:]
+    if not newest or environment.knob is None:
+        return 0.0
+    same = [
+        record.family == environment.family
+        and record.knob is not None
+        and abs(record.knob - environment.knob) <= 0.1 * environment.knob
+        for record in newest
+    ]
+    return sum(same) / len(newest)
 
 
 def check_skills(

@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from sandbox_runner import Pool
-from spade_jax.designer import Environment, SkillMatcher, check_skills, validate, verbatim_keys
-from spade_jax.designer.guards import reject_degenerate, replay_wins
+from spade_jax.designer import (
+    Environment,
+    Record,
+    SkillMatcher,
+    check_skills,
+    validate,
+    verbatim_keys,
+)
+from spade_jax.designer.guards import reject_degenerate, repeat_share, replay_wins
 from spade_jax.envs.library import FAMILIES
 from spade_jax.rollout import Episode, Task, Trajectory
 from spade_jax.text import Message
@@ -99,3 +106,15 @@ def test_verbatim_copies_are_noted(pool):
     check_skills(matcher, [copy, other], False, keys)
     assert copy.verbatim and not other.verbatim
     assert copy.accepted and other.accepted
+
+
+def test_repetition_is_the_share_of_recent_records_with_the_same_family_and_knob():
+    def record(knob, family="lift", skill="spatial reasoning"):
+        return Record("class AEnv: pass", skill, 0.5, 0.1, 0, knob=knob, family=family)
+
+    new = environment("class AEnv: pass")
+    new.knob, new.family = 20, "lift"
+    known = [record(20), record(22), record(23), record(20, "grid"), record(20, skill="other")]
+    assert repeat_share(new, known, 20) == pytest.approx(2 / 4)
+    assert repeat_share(new, known, 2) == 0.0
+    assert repeat_share(new, [], 20) == 0.0
