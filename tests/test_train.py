@@ -1,7 +1,9 @@
 """The whole loop, end to end, on a model that has memorised a few seed designs."""
 
+import contextlib
 import json
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -176,3 +178,21 @@ def wait_for_step(workdir, step, process):
             return
         time.sleep(0.05)
     raise AssertionError("no step in time")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("trial", range(8))
+def test_kill_9_at_random_moments_changes_nothing(finished, tmp_path, trial):
+    whole, _, shared = finished
+    shared = {**shared, "warm_start.path": whole}
+    workdir, rng = tmp_path / "killed", random.Random(trial)
+    for _ in range(3):
+        process = subprocess.Popen(
+            command(workdir, **shared), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=rng.uniform(2, 20))
+        process.kill()
+        process.wait(timeout=30)
+    run(workdir, **shared)
+    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
