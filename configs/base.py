@@ -46,7 +46,7 @@ def get_config() -> ConfigDict:
     c.grounding.max_words = 6000
 
     c.memory = ConfigDict()
-    c.memory.enabled = True  # ABLATION: False designs without examples and remembers nothing
+    c.memory.enabled = True  # ABLATION: False designs without examples
     c.memory.size = 200
     c.memory.positives = 2
     c.memory.negatives = 1
@@ -82,11 +82,11 @@ def get_config() -> ConfigDict:
     c.designer.baseline = "batch"  # or "moving"
     c.designer.baseline_decay = 0.8
     c.designer.negative_scale = 1.0  # factor on negative advantages
-    c.designer.train_invalid = False  # train rejected designs with these rewards
+    c.designer.train_invalid = False  # train rejected designs with the next two rewards
     c.designer.invalid_reward = -0.2
     c.designer.off_skill_reward = 0.0
-    c.designer.degenerate_reward = 0.0
-    c.designer.fault_reward = -0.5  # an environment that failed during play
+    c.designer.degenerate_reward = 0.0  # one blind action sequence wins it
+    c.designer.fault_reward = -0.5  # it failed during play
     c.designer.replay_seeds = 4  # other seeds on which a winning action sequence is replayed
     c.designer.repeat_cost = 0.0  # times the share of recent records with its family and knob
     c.designer.check_skill = False  # reject designs that are not of the skill asked for

@@ -32,6 +32,13 @@ HIGHLIGHTS = {
 }
 
 
+# Settings that a run may change when it goes on.
+MAY_CHANGE = (
+    "steps", "eval.", "checkpoint.", "sandbox.", "compilation_cache", "warm_start.path",
+    "warm_start.save_every",
+)  # fmt: skip
+
+
 class ModeError(ValueError):
     """A mode needs something that was not given."""
 
@@ -170,6 +177,35 @@ def _write_environments(workdir: pathlib.Path, designs) -> None:
         (folder / f"{design.name}.json").write_bytes(text + b"\n")
 
 
+def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
+    """Writes WORKDIR/config.json at the first start, and compares with it later.
+
+    Raises:
+        ModeError: a setting differs that would mix two recipes in one run; names them.
+    """
+    path, now = workdir / "config.json", msgspec.json.decode(config.to_json_best_effort())
+    if path.exists():
+        before = _flat(msgspec.json.decode(path.read_bytes()))
+        changed = [
+            f"{key}={value!r} (the run has {before.get(key)!r})"
+            for key, value in _flat(now).items()
+            if before.get(key) != value and not key.startswith(MAY_CHANGE)
+        ]
+        if changed:
+            raise ModeError(f"{workdir} was made with other settings: {', '.join(changed)};"
+                            " use another --workdir")
+        return
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(now), indent=1))
+
+
+def _flat(tree: dict, prefix: str = "") -> dict:
+    flat = {}
+    for key, value in tree.items():
+        nested = isinstance(value, dict) and value
+        flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat
+
+
 class open_rooms:
     """`with open_rooms(config, workdir) as rooms`: builds the parts and ends their processes."""
 
@@ -178,6 +214,7 @@ class open_rooms:
 
     def __enter__(self) -> Rooms:
         self._workdir.mkdir(parents=True, exist_ok=True)
+        tie_to_config(self._config, self._workdir)
         self._rooms = rooms_lib.build(self._config, self._workdir)
         return self._rooms
 
@@ -213,9 +250,9 @@ def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
 def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Prints `options.count` new designs with their verdicts."""
     _require_run(workdir)
-    with config.unlocked():
-        config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
     with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
+        with config.unlocked():
+            config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
         state = _trained(rooms)
         rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
         designs = train.make_designs(rooms, state, progress, "generate", 0)

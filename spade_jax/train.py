@@ -75,8 +75,7 @@ def iteration(
         design.reward, design.trained = _reward(rooms, design, known), True
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes["plain"], due)
-    if config.memory.enabled:
-        _remember(rooms, records, fresh, step)
+    _remember(rooms, records, fresh, step)
 
     metrics = {
         **statistics.designs(fresh),
@@ -367,7 +366,10 @@ def _role_gradients(
 
 
 def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> None:
-    """Adds this step's new, accepted and played environments to the memory."""
+    """Adds this step's new, accepted and played environments to the memory.
+
+    Also without `memory.enabled`, which is about what the designer is shown.
+    """
     memory = Memory.from_json(records.memory, rooms.memory_settings)
     for design in fresh:
         plays = design.plays()

@@ -149,6 +149,16 @@ def test_eval_generate_and_play_work_on_a_finished_run(finished):
     assert "without hint" in played and "with hint" in played and "assistant:" in played
 
 
+def test_a_workdir_belongs_to_its_settings(finished):
+    workdir, _, shared = finished
+    changed = {**shared, "designer.reward": "regret"}
+    done = subprocess.run(
+        command(workdir, **changed), capture_output=True, text=True, timeout=WALL, check=False
+    )
+    assert done.returncode == 2
+    assert "designer.reward='regret' (the run has 'blend')" in done.stderr
+
+
 def test_modes_that_need_a_run_say_so(tmp_path):
     done = subprocess.run(
         command(tmp_path / "none", "--mode=eval"), capture_output=True, text=True, timeout=WALL,
