@@ -3,9 +3,9 @@
 Command    make demo
            python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny
 Hardware   two CPU cores, 4 GB of memory
-Time       about 8 minutes: warm start 5, 30 iterations of 3 to 4 seconds, two evaluations
-Expect     nine of ten designs valid, seven of ten of those not verbatim; the win rate without the
-           hint rises from about 0.27 to 0.35; held-out stays near 0.06, within its error
+Time       7 to 9 minutes: warm start 4.5, 30 iterations of 3 to 4 seconds, two evaluations
+Expect     about 85% of designs valid, seven of ten of those not verbatim; the win rate without the
+           hint rises from about 0.28 to 0.33; held-out stays near 0.06, within its error
 """
 
 from configs import base
