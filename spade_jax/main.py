@@ -73,7 +73,13 @@ def run(main_: Callable[[list[str]], int]) -> None:
 def _parse(argv: list[str]) -> list[str]:
     try:
         return app.parse_flags_with_usage(argv)
-    except (AttributeError, KeyError, FileNotFoundError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError) as error:
+        print(
+            f"ConfigError: unknown setting {error}: expected a key of configs/base.py",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    except (FileNotFoundError, TypeError, ValueError) as error:
         print(f"ConfigError: {error}", file=sys.stderr)
         sys.exit(2)
 
