@@ -29,14 +29,26 @@ def get_config() -> ConfigDict:
 
     c.warm_start = ConfigDict()  # supervised stage before self-play
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
-    c.warm_start.designs = 4000  # rows of the designer per stage
-    c.warm_start.episodes = 24_000  # expert episodes per stage
-    c.warm_start.steps = (2000, 500)  # main stage, low-noise stage
+    c.warm_start.designs = 8000  # rows of the designer
+    c.warm_start.episodes = 48_000  # expert episodes
+    c.warm_start.steps = 2500
     c.warm_start.tokens = 65_536  # positions of a batch; rows are as long as learner.ROLE.length
     c.warm_start.designer_every = 5  # every fifth batch is the designer's
     c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones
     c.warm_start.learning_rate = 3e-3
     c.warm_start.save_every = 250  # steps
+    c.warm_start.mixture = ConfigDict()  # spade_jax/envs/library/mixture.py: Mixture
+    c.warm_start.mixture.easiest = 3.0  # difficulty is easiest + Exp(spread), but for a share
+    c.warm_start.mixture.spread = 2.5
+    c.warm_start.mixture.hard_tail = 0.04  # that is uniform on 10 to 50
+    c.warm_start.mixture.generic_documents = 0.25
+    c.warm_start.mixture.no_document = 0.05
+    c.warm_start.mixture.vague_hints = 0.25
+    c.warm_start.mixture.memory = 0.5  # share of designs that are shown an example
+    c.warm_start.mixture.memory_spread = 0.35  # its difficulty times e^N(0, spread)
+    c.warm_start.mixture.hinted_episodes = 0.5
+    c.warm_start.mixture.noise_with_hint = 0.02  # chance of a careless action at a turn
+    c.warm_start.mixture.noise_without_hint = 0.04
 
     c.grounding = ConfigDict()
     c.grounding.enabled = True  # ABLATION: False designs without documents

@@ -22,7 +22,7 @@ def get_config():
     c.memory.snippet = 1600
     c.memory.recent = 20
     c.memory.top = 6
-    c.grounding.max_words = 40
+    c.grounding.max_words = 24
 
     c.curriculum.skills_per_regen = 6
     c.curriculum.max_attempts = 1

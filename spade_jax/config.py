@@ -45,7 +45,16 @@ RULES: tuple[Rule, ...] = (
         _at_least(f"warm_start.{key}", 1)
         for key in ("designs", "episodes", "tokens", "designer_every")
     ),
-    ("warm_start.steps", lambda v: len(v) == 2 and min(v) >= 0, "two counts of at least 0"),
+    _at_least("warm_start.steps", 0),
+    *(_above(f"warm_start.mixture.{key}", 0) for key in ("easiest", "spread")),
+    *(
+        _share(f"warm_start.mixture.{key}")
+        for key in (
+            "hard_tail", "generic_documents", "no_document", "vague_hints", "memory",
+            "hinted_episodes", "noise_with_hint", "noise_without_hint",
+        )
+    ),
+    _at_least("warm_start.mixture.memory_spread", 0),
     _at_least("warm_start.context_weight", 0),
     _above("warm_start.learning_rate", 0),
     _at_least("warm_start.save_every", 1),

@@ -92,7 +92,7 @@ def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) ->
 
 def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
     config = rooms.config
-    with Progress(sum(config.warm_start.steps), label="warm start") as progress:
+    with Progress(config.warm_start.steps, label="warm start") as progress:
         return warm_start.train(
             config, rooms.model, rooms.mesh, rooms.warm, rooms.prompts,
             lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,

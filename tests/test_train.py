@@ -18,7 +18,7 @@ OVERRIDES = {
     "steps": STEPS,
     "warm_start.designs": 150,
     "warm_start.episodes": 300,
-    "warm_start.steps": "(150,10)",
+    "warm_start.steps": 160,
     "warm_start.tokens": 2048,
     "text.vocab_size": 800,
     "curriculum.num_envs": 6,
@@ -135,6 +135,34 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(finished, tmp_path):
     assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
 
 
+def test_environments_live_for_their_epoch_and_are_trained_after_the_delay(finished, tmp_path):
+    whole, _, shared = finished
+    workdir = tmp_path / "epochs"
+    epochs = {"curriculum.regen_interval": 2, "designer.delay": 2}
+    run(workdir, **{**shared, **epochs, "warm_start.path": whole})
+    first, second, last = read_metrics(workdir)[1:]
+    assert (first["designer/designs"], second["designer/designs"]) == (6, 0)
+    assert last["designer/designs"] == 6  # the second epoch, flushed by the end of the run
+    assert first["agent/episodes"] == second["agent/episodes"] > 0
+    assert second["designer/grad_norm"] >= 0 and last["designer/grad_norm"] >= 0
+    records = accepted_records(workdir)
+    assert {record["born"] for record in records} <= {0, 2} and records
+    for record in records:
+        assert len(record["windows"]) == (2 if record["born"] == 0 else 1)
+        assert record["trained"]
+
+
+def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path):
+    whole, _, shared = finished
+    workdir = tmp_path / "fixed"
+    fixed = {"curriculum.fixed_pool": 3, "curriculum.num_envs": 3, "designer.train": False}
+    run(workdir, **{**shared, **fixed, "steps": 2, "warm_start.path": whole})
+    rows = read_metrics(workdir)[1:]
+    assert all("designer/grad_norm" not in row for row in rows)
+    assert [row["agent/episodes"] for row in rows] == [6, 6]
+    assert all(row["designer/designs"] == 0 for row in rows)
+
+
 def test_eval_generate_and_play_work_on_a_finished_run(finished):
     workdir, _, shared = finished
     assert "eval/dev/greedy/all" in run(workdir, "--mode=eval", **shared)
@@ -177,6 +205,12 @@ def test_each_ablation_is_one_flag(finished, tmp_path, switch):
     assert len(records) == 6
     grounded = [record["document_id"] is not None for record in records]
     assert not any(grounded) if switch == "grounding.enabled" else all(grounded)
+
+
+def accepted_records(workdir):
+    files = sorted((workdir / "environments").glob("*.json"))
+    records = [json.loads(file.read_text()) for file in files]
+    return [record for record in records if record["stage"] is None]
 
 
 def wait_for_step(workdir, step, process):

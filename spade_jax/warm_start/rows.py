@@ -4,16 +4,16 @@ import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
+from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Trajectory
 from spade_jax.text import ChatRenderer, Message
 
-STAGES = ("main", "polish")
 GENERATE_WALL = 600.0  # seconds; the generator needs about 10
 
 Conversation = list[Message]
@@ -24,8 +24,10 @@ class WarmStartError(RuntimeError):
     """The warm start's data could not be made or does not fit the model."""
 
 
-def generate(folder: pathlib.Path, stage: str, seed: int, designs: int, episodes: int) -> None:
-    """Makes `folder` with `designs.jsonl` and `episodes.jsonl` of a stage, whole or not at all.
+def generate(
+    folder: pathlib.Path, seed: int, designs: int, episodes: int, mixture: Mapping[str, float]
+) -> None:
+    """Makes `folder` with `designs.jsonl` and `episodes.jsonl`, whole or not at all.
 
     The generator runs the seed library's programs, and no environment ever runs in the trainer.
     """
@@ -33,8 +35,9 @@ def generate(folder: pathlib.Path, stage: str, seed: int, designs: int, episodes
         return
     partial = folder.with_name(f"{folder.name}.partial")
     command = [
-        sys.executable, "-m", "spade_jax.envs.library", f"--out={partial}", f"--stage={stage}",
+        sys.executable, "-m", "spade_jax.envs.library", f"--out={partial.resolve()}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
+        *(f"--{name.replace('_', '-')}={value}" for name, value in mixture.items()),
     ]  # fmt: skip
     root = pathlib.Path(__file__).parents[2]
     done = subprocess.run(
@@ -52,11 +55,17 @@ def read(path: pathlib.Path) -> Iterator[dict]:
 
 
 def conversations(
-    folder: pathlib.Path, prompts: Prompts, snippet: int, seed: int
+    folder: pathlib.Path, prompts: Prompts, max_words: int, snippet: int, seed: int
 ) -> tuple[list[Conversation], list[Conversation]]:
-    """`(designer conversations, agent conversations)` of one stage's files."""
+    """`(designer conversations, agent conversations)` of the folder's files.
+
+    Documents are cut to `max_words` as they will be in self-play: a small model that has never seen
+    a document end inside a sentence answers it with a player's reply.
+    """
     rng = np.random.default_rng(seed)
     designs = list(read(folder / "designs.jsonl"))
+    for design in designs:
+        design["document"] = cut_words(design["document"], max_words)
     designer = [design_conversation(design, designs, prompts, snippet, rng) for design in designs]
     agent = [
         episode_conversation(episode, prompts) for episode in read(folder / "episodes.jsonl")

@@ -56,14 +56,13 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(pathlib.Path(config.warm_start.path) / "warm_start", partial)
         partial.rename(folder)
-    for stage in rows.STAGES:
-        rows.generate(
-            folder / stage, stage, seeding.derive(config.seed, "rows", stage),
-            config.warm_start.designs, config.warm_start.episodes,
-        )  # fmt: skip
+    rows.generate(
+        folder / "rows", seeding.derive(config.seed, "rows"), config.warm_start.designs,
+        config.warm_start.episodes, config.warm_start.mixture,
+    )  # fmt: skip
     model_file = folder / "tokenizer.model"
     if not model_file.exists():
-        designer, agent = _conversations(config, folder, prompts, "main")
+        designer, agent = _conversations(config, folder, prompts)
         text = itertools.chain(rows.lines(designer), rows.lines(agent[: 2 * len(designer)]))
         atomic = [*NUMBERS, *library.idioms()]
         partial = model_file.with_suffix(".partial")
@@ -71,9 +70,7 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
         partial.rename(model_file)
     tokenizer = SentencePieceTokenizer(model_file)
     sources = verbatim_keys(
-        design["source"]
-        for stage in rows.STAGES
-        for design in rows.read(folder / stage / "designs.jsonl")
+        design["source"] for design in rows.read(folder / "rows" / "designs.jsonl")
     )
     return WarmStart(folder, tokenizer, TinyChat(tokenizer), sources)
 
@@ -87,7 +84,7 @@ def train(
     report: Callable[[int, float], None],
     stopped: Callable[[], bool],
 ) -> models.Params | None:
-    """Trains both stages, or takes up where an earlier call was interrupted.
+    """Trains on the rows, or takes up where an earlier call was interrupted.
 
     Args:
         report: called with (step, loss) now and then.
@@ -97,7 +94,7 @@ def train(
         The warm parameters.
     """
     settings = config.warm_start
-    total = sum(settings.steps)
+    total = settings.steps
     learner = Learner(model, mesh, "supervised", LossSettings(), _optimizer(settings))
     checkpoints = Checkpoints(warm.folder / "checkpoints", keep=1)
     state = learner.init(jax.random.key(seeding.derive(config.seed, "init")))
@@ -106,7 +103,7 @@ def train(
     if start:
         state = checkpoints.restore(_run_state(state, 0)).learner
     if start < total:
-        batches = itertools.islice(_batches(config, warm, prompts), start, None)
+        batches = itertools.islice(_batches(config, warm, prompts), start, total)
         for step, batch in enumerate(batches, start=start + 1):
             state, statistics = learner.step(state, batch)
             if step % 50 == 0 or step == total:
@@ -144,40 +141,38 @@ def _run_state(state: LearnerState, step: int) -> RunState:
 
 
 def _optimizer(settings: ConfigDict) -> OptimizerSettings:
-    total = sum(settings.steps)
+    total = settings.steps
     return OptimizerSettings(
         settings.learning_rate, b2=0.98, weight_decay=0.01, warmup_steps=min(20, total // 4),
         decay_steps=max(1, total),
     )  # fmt: skip
 
 
-def _conversations(config, folder, prompts, stage):
-    seed = seeding.derive(config.seed, "memory examples", stage)
-    return rows.conversations(folder / stage, prompts, config.memory.snippet, seed)
+def _conversations(config, folder, prompts):
+    return rows.conversations(
+        folder / "rows", prompts, config.grounding.max_words, config.memory.snippet,
+        seeding.derive(config.seed, "memory examples"),
+    )  # fmt: skip
 
 
 def _batches(config: ConfigDict, warm: WarmStart, prompts: Prompts) -> Iterator[Batch]:
-    """The batches of both stages in their order: a function of the config alone.
+    """Endless batches in an order that is a function of the config alone.
 
     Every `designer_every`-th batch is the designer's, the others are the agent's: their rows have
     very different lengths, and attention pays for the longest.
     """
-    every = config.warm_start.designer_every
-    for stage, steps in zip(rows.STAGES, config.warm_start.steps, strict=True):
-        if not steps:
-            continue
-        streams = {
-            role: _epochs(
-                config, _trajectories(config, warm, role, talks), config.learner[role].length,
-                seeding.generator(config.seed, "batches", stage, role),
-            )
-            for role, talks in zip(
-                ("designer", "agent"), _conversations(config, warm.folder, prompts, stage),
-                strict=True,
-            )
-        }  # fmt: skip
-        for step in range(steps):
-            yield next(streams["designer" if step % every == 0 else "agent"])
+    streams = {
+        role: _epochs(
+            config, _trajectories(config, warm, role, talks), config.learner[role].length,
+            seeding.generator(config.seed, "batches", role),
+        )
+        for role, talks in zip(
+            ("designer", "agent"), _conversations(config, warm.folder, prompts), strict=True
+        )
+    }  # fmt: skip
+    for step in itertools.count():
+        role = "designer" if step % config.warm_start.designer_every == 0 else "agent"
+        yield next(streams[role])
 
 
 def _trajectories(config, warm: WarmStart, role: str, talks) -> list[Trajectory]:

@@ -9,7 +9,6 @@ import pytest
 
 from spade_jax.envs.library import (
     FAMILIES,
-    POLISH,
     SKILLS,
     Mixture,
     designs,
@@ -251,7 +250,7 @@ def test_vague_hint_leaves_the_expert_without_the_mechanic():
         expert_episode(lift.sample(rng, 9, vague), seed, True, 0.0, rng).final_return
         for seed in range(100)
     ]
-    assert np.mean(wins) < 0.8 < play(lift, 9, with_hint=True)[0]
+    assert np.mean(wins) < 0.9 < play(lift, 9, with_hint=True)[0]
     assert lift.sample(rng, 9, vague).hint.endswith(MOVE_FORMAT)
 
 
@@ -343,9 +342,7 @@ def test_generator_writes_both_files_and_depends_on_its_seed_alone(tmp_path):
     assert {row["family"] for row in episode} == set(FAMILIES)
 
 
-def test_polish_stage_and_overrides_reach_the_settings(tmp_path):
-    assert POLISH.noise_with_hint < Mixture().noise_with_hint
-    assert POLISH.noise_without_hint < Mixture().noise_without_hint
-    main([f"--out={tmp_path}", "--designs=60", "--episodes=10", "--stage=polish", "--memory=0"])
+def test_overrides_reach_the_settings(tmp_path):
+    main([f"--out={tmp_path}", "--designs=60", "--episodes=10", "--memory=0"])
     rows = (tmp_path / "designs.jsonl").read_text().splitlines()
     assert all(json.loads(row)["memory"] is None for row in rows)

@@ -77,7 +77,7 @@ def test_no_held_out_source_is_in_the_training_space(split):
 
 
 @both_splits
-def test_hinted_expert_wins_and_needs_the_hint(split):
+def test_an_expert_can_do_without_the_hint_but_saves_turns_with_it(split):
     rng = np.random.default_rng(1)
     wins = {True: [], False: []}
     turns = {True: [], False: []}
@@ -89,8 +89,8 @@ def test_hinted_expert_wins_and_needs_the_hint(split):
             played = [expert_episode(seed_env, s, hinted, 0.0, rng, family) for s in range(20)]
             wins[hinted].append(np.mean([episode.final_return for episode in played]))
             turns[hinted].append(np.mean([len(episode.turns) for episode in played]))
-    assert min(wins[True]) > 0.6
-    assert np.mean(wins[True]) > np.mean(wins[False]) + 0.15
+    assert min(wins[True]) > 0.8
+    assert 0.85 < np.mean(wins[False]) < np.mean(wins[True])  # what the gap asks for can be learnt
     assert np.mean(turns[True]) < np.mean(turns[False]) - 0.4
 
 

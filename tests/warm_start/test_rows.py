@@ -10,17 +10,19 @@ from spade_jax.warm_start import rows
 from spade_jax.warm_start.rows import WarmStartError
 from spade_jax.warm_start.stage import _weights, number_embeddings
 
+MAX_WORDS = 24
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("rows") / "main"
-    rows.generate(folder, "main", seed=3, designs=60, episodes=200)
+    folder = tmp_path_factory.mktemp("data") / "rows"
+    rows.generate(folder, seed=3, designs=60, episodes=200, mixture={})
     return folder
 
 
 @pytest.fixture(scope="module")
 def talks(data):
-    return rows.conversations(data, Prompts("compact"), 1600, seed=1)
+    return rows.conversations(data, Prompts("compact"), MAX_WORDS, 1600, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +33,25 @@ def chat(data, talks):
 
 def test_generation_happens_once_and_is_a_function_of_the_seed(data, tmp_path):
     before = (data / "designs.jsonl").stat().st_mtime_ns
-    rows.generate(data, "main", seed=3, designs=60, episodes=200)
+    rows.generate(data, seed=3, designs=60, episodes=200, mixture={})
     assert (data / "designs.jsonl").stat().st_mtime_ns == before
-    rows.generate(tmp_path / "main", "main", seed=3, designs=60, episodes=200)
+    rows.generate(tmp_path / "rows", seed=3, designs=60, episodes=200, mixture={})
     for name in ("designs.jsonl", "episodes.jsonl"):
-        assert (tmp_path / "main" / name).read_bytes() == (data / name).read_bytes()
+        assert (tmp_path / "rows" / name).read_bytes() == (data / name).read_bytes()
 
 
 def test_a_generator_that_fails_says_why(tmp_path):
-    with pytest.raises(WarmStartError, match="stage"):
-        rows.generate(tmp_path / "third", "third", seed=0, designs=1, episodes=1)
-    assert not (tmp_path / "third").exists()
+    with pytest.raises(WarmStartError, match="--memory"):
+        rows.generate(tmp_path / "rows", 0, designs=1, episodes=1, mixture={"memory": "often"})
+    assert not (tmp_path / "rows").exists()
+
+
+def test_documents_are_cut_as_in_self_play(talks):
+    prompts = [prompt.content for prompt, _ in talks[0] if "Document: " in prompt.content]
+    documents = [text.split("Document: ")[1].split("\n")[0] for text in prompts]
+    lengths = [len(document.split()) for document in documents]
+    assert max(lengths) == MAX_WORDS
+    assert any(not document.endswith(".") for document in documents)
 
 
 def test_designer_rows_parse_back_to_their_source_and_hint(data, talks):

@@ -4,12 +4,11 @@ from spade_jax.envs.library.expert import ExpertEpisode, expert_episode
 from spade_jax.envs.library.family import Family, Mechanic, SeedEnvironment, knob_of
 from spade_jax.envs.library.generate import designs, episodes
 from spade_jax.envs.library.idioms import idioms
-from spade_jax.envs.library.mixture import POLISH, Mixture, draw_knob, near_knob
+from spade_jax.envs.library.mixture import Mixture, draw_knob, near_knob
 from spade_jax.envs.library.registry import FAMILIES, SKILLS
 
 __all__ = [
     "FAMILIES",
-    "POLISH",
     "SKILLS",
     "ExpertEpisode",
     "Family",

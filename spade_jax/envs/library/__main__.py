@@ -17,7 +17,7 @@ import numpy as np
 
 from spade_jax.envs.library.documents import bundled
 from spade_jax.envs.library.generate import design_record, designs, episodes
-from spade_jax.envs.library.mixture import POLISH, Mixture
+from spade_jax.envs.library.mixture import Mixture
 from spade_jax.envs.library.registry import CUES
 
 
@@ -32,11 +32,10 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--designs", type=int, default=4000)
     parser.add_argument("--episodes", type=int, default=30000)
-    parser.add_argument("--stage", choices=("main", "polish"), default="main")
     for field in dataclasses.fields(Mixture):
         if field.name != "hard_range":
             flag = "--" + field.name.replace("_", "-")
-            parser.add_argument(flag, type=float, help="overrides the stage's setting")
+            parser.add_argument(flag, type=float, help=f"default: {field.default}")
     return parser.parse_args(argv)
 
 
@@ -57,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for field in dataclasses.fields(Mixture)
         if chosen.get(field.name) is not None
     }
-    stage = POLISH if arguments.stage == "polish" else Mixture()
-    settings = dataclasses.replace(stage, **overrides)
+    settings = Mixture(**overrides)
     design_rng, episode_rng = np.random.default_rng(arguments.seed).spawn(2)
     pairs = list(designs(arguments.designs, design_rng, settings))
     played = episodes([env for env, _ in pairs], arguments.episodes, episode_rng, settings)

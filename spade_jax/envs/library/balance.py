@@ -1,30 +1,38 @@
-"""Two numbers, joined by a hidden operation and a hidden extra weight."""
+"""Two numbers are joined by a hidden operation."""
 
 from spade_jax.envs.library.family import Mechanic
 from spade_jax.envs.library.rounds import RoundsFamily
 
 ADVICE = {
-    "sum": "Add both numbers and {0} more.",
-    "difference": "Take the second number from the first and add {0}.",
+    "sum": "Add both numbers.",
+    "difference": "Take the second number from the first.",
+    "larger": "Answer the larger number.",
+    "smaller": "Answer the smaller number.",
 }
 
 
 class BalanceFamily(RoundsFamily):
     name = "balance"
     skill = "mathematical reasoning"
-    mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in range(3))
+    mechanics = tuple(Mechanic(rule) for rule in ADVICE)
     cues = (
         "Two loads belong together and one weight answers them.",
-        "The dish itself is heavy and must be counted.",
+        "Both dishes of the scale are looked at.",
         "Both sides are weighed before anything is paid.",
     )
 
+    def fields(self, mechanic: Mechanic) -> dict[str, object]:
+        return {"rule": mechanic.rule}
+
     def advice(self, mechanic: Mechanic, knob: int) -> str:
-        return ADVICE[mechanic.rule].format(mechanic.constant)
+        return ADVICE[mechanic.rule]
 
     def candidates(self) -> tuple[Mechanic, ...]:
         return self.mechanics
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
-        sign = 1 if mechanic.rule == "sum" else -1
-        return question[0] + sign * question[1] + mechanic.constant
+        if mechanic.rule == "sum":
+            return sum(question)
+        if mechanic.rule == "difference":
+            return question[0] - question[1]
+        return (max if mechanic.rule == "larger" else min)(question)

@@ -13,7 +13,7 @@ class LeversFamily(TravelFamily):
     mechanics = tuple(
         Mechanic(f"{raises}/{lowers}", c)
         for raises, lowers in itertools.permutations(COLOURS, 2)
-        for c in (2, 3)
+        for c in (1, 2)
     )
     cues = (
         "Two levers move it and each pull counts.",

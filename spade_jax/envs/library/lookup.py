@@ -11,7 +11,7 @@ class LookupFamily(RoundsFamily):
 
     name = "lookup"
     skill = "logical deduction"
-    mechanics = (Mechanic("forward", 1), Mechanic("forward", 2), Mechanic("backward", 1))
+    mechanics = (Mechanic("forward", 1), Mechanic("backward", 1))
     cues = (
         "Every door leads to exactly one other door.",
         "A note at each place names the next place.",

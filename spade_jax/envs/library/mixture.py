@@ -12,7 +12,8 @@ class Mixture:
     """Shares are probabilities in [0, 1]; noise is the chance of a careless action at a turn.
 
     The difficulty is `easiest + Exp(spread)`, except for a share `hard_tail` that is uniform on
-    `hard_range`, both ends included. The defaults are the main stage; `POLISH` is the second one.
+    `hard_range`, both ends included. Little noise matters: a tiny agent learns the expert's careless
+    actions as well as its good ones, and easy environments then stay "in band" for ever.
     """
 
     easiest: float = 3.0
@@ -25,11 +26,9 @@ class Mixture:
     memory: float = 0.5
     memory_spread: float = 0.35
     hinted_episodes: float = 0.5
-    noise_with_hint: float = 0.08
-    noise_without_hint: float = 0.25
+    noise_with_hint: float = 0.02
+    noise_without_hint: float = 0.04
 
-
-POLISH = Mixture(noise_with_hint=0.03, noise_without_hint=0.06)
 
 
 def draw_knob(rng: np.random.Generator, settings: Mixture) -> int:

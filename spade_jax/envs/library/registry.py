@@ -1,9 +1,7 @@
 """The training families by name, and the game skills of the paper. A new family is one line."""
 
 from spade_jax.envs.library.balance import BalanceFamily
-from spade_jax.envs.library.dial import DialFamily
 from spade_jax.envs.library.family import Family
-from spade_jax.envs.library.grid import GridFamily
 from spade_jax.envs.library.levers import LeversFamily
 from spade_jax.envs.library.lift import LiftFamily
 from spade_jax.envs.library.lookup import LookupFamily
@@ -30,11 +28,9 @@ FAMILIES: dict[str, Family] = {
         SearchFamily(),
         LookupFamily(),
         LiftFamily(),
-        GridFamily(),
         SequenceFamily(),
         PressFamily(),
         ShopFamily(),
-        DialFamily(),
         LeversFamily(),
     )
 }

@@ -8,7 +8,7 @@ from spade_jax.envs.library.family import Family, Mechanic, Turn, numbers
 class RoundsFamily(Family):
     """A subclass gives `answer` and `candidates`; questions and corrections are read here."""
 
-    turns = 3
+    turns = 4
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
         """The right answer to a question's numbers under an effective mechanic."""

@@ -9,7 +9,7 @@ STEPS = {"once": 1, "twice": 2}
 class SequenceFamily(RoundsFamily):
     name = "sequence"
     skill = "pattern recognition"
-    mechanics = tuple(Mechanic(rule, c) for rule in STEPS for c in range(3))
+    mechanics = tuple(Mechanic(rule, c) for rule in STEPS for c in range(2))
     cues = (
         "Marks follow each other in even steps.",
         "The next mark of the row is missing.",

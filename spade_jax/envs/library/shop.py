@@ -13,7 +13,6 @@ class ShopFamily(RoundsFamily):
 
     name = "shop"
     skill = "optimization"
-    turns = 3
     mechanics = tuple(
         Mechanic(place, fee)
         for fee in range(2, 8)

@@ -13,7 +13,7 @@ class TravelFamily(Family):
     Observations are "NOUN at 3 go 9", the first one followed by "with WORD or WORD".
     """
 
-    turns = 3
+    turns = 4
     reply = MOVE_FORMAT
 
     def distance(self, amount: int, mechanic: Mechanic) -> int:
