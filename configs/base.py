@@ -36,6 +36,7 @@ def get_config() -> ConfigDict:
     c.warm_start.designer_every = 5  # every fifth batch is the designer's
     c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones
     c.warm_start.learning_rate = 3e-3
+    c.warm_start.matrix_rate = 0.01  # of Muon, for the blocks' matrices; 0: AdamW for everything
     c.warm_start.save_every = 250  # steps
     c.warm_start.mixture = ConfigDict()  # spade_jax/envs/library/mixture.py: Mixture
     c.warm_start.mixture.easiest = 3.0  # difficulty is easiest + Exp(spread), but for a share

@@ -25,7 +25,7 @@ def get_config():
     c.grounding.max_words = 24
 
     c.curriculum.skills_per_regen = 6
-    c.curriculum.max_attempts = 1
+    c.curriculum.max_attempts = 3
     c.curriculum.regen_interval = 1
 
     c.designer.delay = 1

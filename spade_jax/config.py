@@ -57,6 +57,7 @@ RULES: tuple[Rule, ...] = (
     _at_least("warm_start.mixture.memory_spread", 0),
     _at_least("warm_start.context_weight", 0),
     _above("warm_start.learning_rate", 0),
+    _at_least("warm_start.matrix_rate", 0),
     _at_least("warm_start.save_every", 1),
     _at_least("grounding.max_words", 1),
     _at_least("memory.size", 1),

@@ -297,7 +297,7 @@ def _update(
         ),
     }
     shares = _shares(config, {role: len(trajectories) for role, (trajectories, _) in rows.items()})
-    total, metrics = None, {"designer/reward_mean": _mean([d.reward for d in designs])}
+    total, metrics = None, {"designer/reward_mean": statistics.mean([d.reward for d in designs])}
     for role, (trajectories, advantages) in rows.items():
         gradients, sums = _role_gradients(
             rooms, state, role, trajectories, advantages, shares[role]
@@ -388,7 +388,3 @@ def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) ->
             )
         )
     records.memory = memory.to_json()
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None

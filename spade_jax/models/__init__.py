@@ -6,6 +6,7 @@ from spade_jax.models.transformer import (
     hidden_packed,
     init,
     logits,
+    matrix_axes,
     num_params,
 )
 
@@ -21,6 +22,7 @@ __all__ = [
     "init",
     "init_cache",
     "logits",
+    "matrix_axes",
     "num_params",
     "preset",
 ]

@@ -5,6 +5,7 @@ sees an `nn.Module`: the functions at the end take and return plain arrays and d
 """
 
 import math
+from collections.abc import Sequence
 
 import flax.linen as nn
 import jax
@@ -193,6 +194,22 @@ def hidden_cached(
 def logits(config: ModelConfig, params: Params, hidden: jax.Array) -> jax.Array:
     """fp32 logits `[..., V]` of hidden states `[..., D]`."""
     return Transformer(config).apply({"params": params}, hidden, method=Transformer.logits)
+
+
+def matrix_axes(path: Sequence, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """`(input axes, output axes)` of a leaf that is a stack of a block's matrices, else None.
+
+    Args:
+        path: of the leaf, as `jax.tree_util` gives it; boxes around the leaf do not matter.
+        ndim: of the leaf, whose first axis is the layer and, with experts, whose second the expert.
+    """
+    names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
+    if names[0] != "blocks" or names[-1] in ("scale", "router"):
+        return None
+    if names[-1] != "kernel":
+        return (2,), (3,)  # experts
+    split = 3 if names[-2] == "out" else 2
+    return tuple(range(1, split)), tuple(range(split, ndim))
 
 
 def num_params(params: Params) -> int:

@@ -5,8 +5,9 @@ from spade_jax.rl.advantages import (
     role_scale,
     zero_variance_groups,
 )
-from spade_jax.rl.learner import Learner, LearnerState, OptimizerSettings
+from spade_jax.rl.learner import Learner, LearnerState
 from spade_jax.rl.loss import LossSettings
+from spade_jax.rl.optimizer import OptimizerSettings
 from spade_jax.rl.packing import Batch, PackingError, pack, token_weights
 from spade_jax.rl.rewards import REWARDS, Plays, RewardSettings
 

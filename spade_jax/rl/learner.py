@@ -1,6 +1,5 @@
-"""The optimizer step: gradients of packed micro-batches, summed, then one AdamW update."""
+"""The optimizer step: gradients of packed micro-batches, summed, then one optimizer update."""
 
-import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -10,36 +9,8 @@ import optax
 from spade_jax import models, parallel
 from spade_jax.rl.logprobs import token_logprobs
 from spade_jax.rl.loss import LOSSES, LossSettings
+from spade_jax.rl.optimizer import OptimizerSettings
 from spade_jax.rl.packing import Batch
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimizerSettings:
-    """AdamW. `decay_steps` > 0 anneals the rate by a cosine to `final_fraction` of it."""
-
-    learning_rate: float
-    b1: float = 0.9
-    b2: float = 0.98
-    weight_decay: float = 0.1
-    grad_clip: float = 1.0
-    warmup_steps: int = 0
-    decay_steps: int = 0
-    final_fraction: float = 0.1
-
-    def build(self) -> optax.GradientTransformation:
-        rate = self.learning_rate
-        if self.decay_steps:
-            schedule = optax.warmup_cosine_decay_schedule(
-                0.0, rate, self.warmup_steps, self.decay_steps, rate * self.final_fraction
-            )
-        else:
-            schedule = optax.linear_schedule(0.0, rate, self.warmup_steps) if (
-                self.warmup_steps
-            ) else optax.constant_schedule(rate)
-        return optax.chain(
-            optax.clip_by_global_norm(self.grad_clip),
-            optax.adamw(schedule, self.b1, self.b2, weight_decay=self.weight_decay),
-        )
 
 
 class LearnerState(NamedTuple):

@@ -144,7 +144,7 @@ def _optimizer(settings: ConfigDict) -> OptimizerSettings:
     total = settings.steps
     return OptimizerSettings(
         settings.learning_rate, b2=0.98, weight_decay=0.01, warmup_steps=min(20, total // 4),
-        decay_steps=max(1, total),
+        decay_steps=max(1, total), matrix_rate=settings.matrix_rate,
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def test_an_expert_can_do_without_the_hint_but_saves_turns_with_it(split):
             played = [expert_episode(seed_env, s, hinted, 0.0, rng, family) for s in range(20)]
             wins[hinted].append(np.mean([episode.final_return for episode in played]))
             turns[hinted].append(np.mean([len(episode.turns) for episode in played]))
-    assert min(wins[True]) > 0.8
+    assert min(wins[True]) > 0.6
     assert 0.85 < np.mean(wins[False]) < np.mean(wins[True])  # what the gap asks for can be learnt
     assert np.mean(turns[True]) < np.mean(turns[False]) - 0.4
 

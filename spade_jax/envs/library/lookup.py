@@ -1,17 +1,17 @@
-"""Links such as 4>9; a hidden number of hops, forward or backward, leads to the answer."""
+"""A ring of places; a hidden number of steps, onward or back, leads to the answer."""
 
 from spade_jax.envs.library.family import Mechanic
 from spade_jax.envs.library.rounds import RoundsFamily
 
-TIMES = {1: "once", 2: "twice", 3: "three times"}
+TIMES = {1: "one place", 2: "two places"}
 
 
 class LookupFamily(RoundsFamily):
-    """The links of a question form one ring of 3 + N // 10 places."""
+    """The ring of a question has 4 + N // 10 places, written from anywhere on."""
 
     name = "lookup"
     skill = "logical deduction"
-    mechanics = (Mechanic("forward", 1), Mechanic("backward", 1))
+    mechanics = (Mechanic("on", 1), Mechanic("on", 2), Mechanic("back", 1))
     cues = (
         "Every door leads to exactly one other door.",
         "A note at each place names the next place.",
@@ -19,16 +19,12 @@ class LookupFamily(RoundsFamily):
     )
 
     def advice(self, mechanic: Mechanic, knob: int) -> str:
-        return f"Follow the arrows {mechanic.rule} {TIMES[mechanic.constant]}."
+        return f"Go {mechanic.rule} by {TIMES[mechanic.constant]} in the ring."
 
     def candidates(self) -> tuple[Mechanic, ...]:
         return self.mechanics
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
-        *flat, place = question
-        links = dict(zip(flat[::2], flat[1::2], strict=True))
-        if mechanic.rule == "backward":
-            links = {after: before for before, after in links.items()}
-        for _ in range(mechanic.constant):
-            place = links[place]
-        return place
+        *ring, place = question
+        steps = mechanic.constant if mechanic.rule == "on" else -mechanic.constant
+        return ring[(ring.index(place) + steps) % len(ring)]

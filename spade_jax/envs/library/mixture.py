@@ -12,8 +12,8 @@ class Mixture:
     """Shares are probabilities in [0, 1]; noise is the chance of a careless action at a turn.
 
     The difficulty is `easiest + Exp(spread)`, except for a share `hard_tail` that is uniform on
-    `hard_range`, both ends included. Little noise matters: a tiny agent learns the expert's careless
-    actions as well as its good ones, and easy environments then stay "in band" for ever.
+    `hard_range`, both ends included. The noise is small on purpose: a tiny agent learns careless
+    actions as well as good ones, and easy environments would then stay "in band" for ever.
     """
 
     easiest: float = 3.0
