@@ -27,6 +27,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
 COLOURS = ("red", "blue", "green", "white", "black", "gold")
 RESERVED = {"dev": ("buoy", "prism", "harp"), "test": ("rudder", "mask", "comet")}
 """Nouns that documents may mention but no training environment is named after."""
+RESERVED_COLOURS = {"dev": ("red", "white"), "test": ("blue", "green")}
+"""Pairs of colours that no training environment uses together, in either order."""
 
 BLURBS: dict[str, tuple[str, ...]] = {
     "harbour": ("Boats come in with the tide.", "Fish and rope lie on the stones."),
@@ -86,6 +88,11 @@ GENERIC = (
 
 def _pick(rng: np.random.Generator, options: Sequence[str]) -> str:
     return options[int(rng.integers(len(options)))]
+
+
+def is_reserved(first: str, second: str) -> bool:
+    """Whether two colours are a pair of RESERVED_COLOURS."""
+    return any({first, second} == set(pair) for pair in RESERVED_COLOURS.values())
 
 
 def _training_nouns(topic: str) -> list[str]:

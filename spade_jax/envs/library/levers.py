@@ -2,7 +2,7 @@
 
 import itertools
 
-from spade_jax.envs.library.documents import COLOURS
+from spade_jax.envs.library.documents import COLOURS, is_reserved
 from spade_jax.envs.library.family import Mechanic
 from spade_jax.envs.library.travel import TravelFamily
 
@@ -14,6 +14,7 @@ class LeversFamily(TravelFamily):
         Mechanic(f"{raises}/{lowers}", c)
         for raises, lowers in itertools.permutations(COLOURS, 2)
         for c in (1, 2)
+        if not is_reserved(raises, lowers)
     )
     cues = (
         "Two levers move it and each pull counts.",

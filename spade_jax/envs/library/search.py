@@ -5,11 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spade_jax.envs.library.documents import COLOURS
+from spade_jax.envs.library.documents import COLOURS, is_reserved
 from spade_jax.envs.library.family import Family, Mechanic, Turn, numbers
-
-HELD_OUT_LAMPS = {"dev": ("red", "white"), "test": ("blue", "green")}
-"""Colour pairs that no training search uses, in either order."""
 
 
 class SearchFamily(Family):
@@ -25,7 +22,7 @@ class SearchFamily(Family):
     mechanics = tuple(
         Mechanic(f"{low}/{high}")
         for low, high in itertools.permutations(COLOURS, 2)
-        if not any({low, high} == set(pair) for pair in HELD_OUT_LAMPS.values())
+        if not is_reserved(low, high)
     )
     cues = (
         "Something is hidden and a lamp tells which way to look.",

@@ -19,8 +19,8 @@ class SequenceFamily(RoundsFamily):
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return f"Go on by the step {mechanic.rule}, then add {mechanic.constant}."
 
-    def candidates(self) -> tuple[Mechanic, ...]:
-        return self.mechanics
+    def candidates(self) -> list[Mechanic]:
+        return [Mechanic(rule, constant) for rule in STEPS for constant in range(4)]
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
         step = question[2] - question[1]

@@ -7,16 +7,26 @@ stopped or a recipe that was kept because of a test score makes that score worth
 import dataclasses
 
 from spade_jax.envs.library import FAMILIES
-from spade_jax.envs.library.documents import RESERVED
+from spade_jax.envs.library.documents import RESERVED, RESERVED_COLOURS
 from spade_jax.envs.library.family import Family, Mechanic
-from spade_jax.envs.library.search import HELD_OUT_LAMPS
 from spade_jax.envs.library.shop import RESERVED_FEES
 from spade_jax.eval.held_out import families
 
 KNOBS = (6, 13, 22, 36)
 """The difficulty of levels 1 to 4; 3 and 4 are the hard half."""
 
-_AMOUNTS = {"dev": {"rule": 5, "lift": 2}, "test": {"rule": 8, "lift": 4}}
+_SEEN: dict[str, dict[str, tuple[Mechanic, ...]]] = {
+    "dev": {
+        "rule": (Mechanic("add", 5), Mechanic("take", 5)),
+        "sequence": (Mechanic("once", 2), Mechanic("twice", 2)),
+        "lift": (Mechanic("up/down", 2), Mechanic("down/up", 2)),
+    },
+    "test": {
+        "rule": (Mechanic("add", 7), Mechanic("take", 7)),
+        "sequence": (Mechanic("once", 3), Mechanic("twice", 3)),
+        "lift": (Mechanic("up/down", 4), Mechanic("down/up", 4)),
+    },
+}
 _UNSEEN: dict[str, tuple[tuple[Family, tuple[Mechanic, Mechanic]], ...]] = {
     "dev": (
         (families.RingFamily(), (Mechanic("add", 4), Mechanic("take", 4))),
@@ -34,7 +44,8 @@ _UNSEEN: dict[str, tuple[tuple[Family, tuple[Mechanic, Mechanic]], ...]] = {
 @dataclasses.dataclass(frozen=True)
 class HeldOut:
     """One environment. `level` is 1 to 4; `mode` names the hidden mechanic, two per family and
-    level; `seen` says whether training shows this family with other constants."""
+    level; `seen` says whether training shows this family, with other constants or colours where it
+    has them, other nouns, and difficulties above level 1 in few designs."""
 
     name: str
     family: str
@@ -53,16 +64,14 @@ def entries(split: str) -> list[tuple[Family, int, Mechanic, bool]]:
     """
     if split not in _UNSEEN:
         raise ValueError(f"unknown held-out split {split!r}: expected 'dev' or 'test'")
-    low, high = HELD_OUT_LAMPS[split]
-    amounts = _AMOUNTS[split]
+    one, other = RESERVED_COLOURS[split]
     found: list[tuple[Family, int, Mechanic, bool]] = []
     for level in range(1, len(KNOBS) + 1):
         fee = RESERVED_FEES[split][level - 1]
-        seen = {
-            "rule": [Mechanic(rule, amounts["rule"]) for rule in ("add", "take")],
-            "search": [Mechanic(f"{low}/{high}"), Mechanic(f"{high}/{low}")],
-            "lift": [Mechanic(rule, amounts["lift"]) for rule in ("up/down", "down/up")],
-            "shop": [Mechanic(place, fee) for place in ("first", "third")],
+        seen = _SEEN[split] | {
+            "search": (Mechanic(f"{one}/{other}"), Mechanic(f"{other}/{one}")),
+            "levers": (Mechanic(f"{one}/{other}", 2), Mechanic(f"{other}/{one}", 2)),
+            "shop": (Mechanic("first", fee), Mechanic("third", fee)),
         }
         found += [(FAMILIES[name], level, m, True) for name in seen for m in seen[name]]
         found += [(family, level, m, False) for family, pair in _UNSEEN[split] for m in pair]
@@ -70,7 +79,7 @@ def entries(split: str) -> list[tuple[Family, int, Mechanic, bool]]:
 
 
 def held_out(split: str) -> list[HeldOut]:
-    """The environments of a split: seven families, four levels, two hidden modes each."""
+    """The environments of a split: nine families, four levels, two hidden modes each."""
     listed = entries(split)
     nouns = RESERVED[split]
     suite = []
