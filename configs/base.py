@@ -121,6 +121,7 @@ def get_config() -> ConfigDict:
     c.agent.plays_per_env = 16
     c.agent.hint_plays_per_env = 16
     c.agent.seeds_per_env = 1  # divides both numbers of plays
+    c.agent.train_hint_arm = False  # True: plays with the hint are trained too
     c.agent.group = "environment"  # advantage group; or "seed": (environment, seed)
     c.agent.normalise = True  # divide by the group's std
     c.agent.temperature = 0.6

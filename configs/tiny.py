@@ -15,6 +15,7 @@ def get_config():
     c = base.get_config()
     c.steps = 30
     c.warm_start.tokens = 2048
+    c.warm_start.designer_every = 4
 
     c.memory.positives = 1
     c.memory.negatives = 1
@@ -43,7 +44,7 @@ def get_config():
     c.agent.plays_per_env = 6
     c.agent.hint_plays_per_env = 6
     c.agent.seeds_per_env = 2
-    c.agent.group = "seed"
+    c.agent.train_hint_arm = True
     c.agent.temperature = 1.0
     c.agent.max_new_tokens = 8
     c.agent.max_turns = 12
@@ -58,7 +59,7 @@ def get_config():
     c.learner.agent.length = 159
     c.learner.normalise = "role"
     c.learner.kl = 0.03
-    c.learner.learning_rate = 6e-4
+    c.learner.learning_rate = 2e-4
     c.learner.weight_decay = 0.0
 
     c.eval.episodes = 4

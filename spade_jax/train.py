@@ -74,7 +74,7 @@ def iteration(
     for design in due:
         design.reward, design.trained = _reward(rooms, design, known), True
     with progress.phase("update"):
-        state, learned = _update(rooms, state, live, episodes["plain"], due)
+        state, learned = _update(rooms, state, live, episodes, due)
     _remember(rooms, records, fresh, step)
 
     metrics = {
@@ -274,11 +274,11 @@ def _reward(
 
 
 def _update(
-    rooms: Rooms, state: RunState, live, plain, due: Sequence[Environment]
+    rooms: Rooms, state: RunState, live, episodes: dict, due: Sequence[Environment]
 ) -> tuple[RunState, dict]:
     """One optimizer step on both roles. Each role's gradient is summed on its own first."""
     config, records = rooms.config, state.records
-    plays, agent_advantages = _agent_rows(rooms, live, plain)
+    plays, agent_advantages = _agent_rows(rooms, live, episodes)
     designs = [design for design in due if design.reward is not None]
     scale = config.designer.weight
     if config.designer.role_scale:
@@ -324,20 +324,28 @@ def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
     return {role: count / total if joint else 1.0 for role, count in counts.items()}
 
 
-def _agent_rows(rooms: Rooms, environments, plain) -> tuple[list[Episode], object]:
-    """The plays that are trained and their advantages, one per play."""
+def _agent_rows(rooms: Rooms, environments, episodes: dict) -> tuple[list[Episode], object]:
+    """The plays that are trained and their advantages, one per play. Without
+    `agent.train_hint_arm` plays with the hint only measure; an arm is never another one's baseline.
+    """
     config = rooms.config
+    arms = ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
     plays, returns, groups = [], [], []
-    for environment, group in zip(environments, plain, strict=True):
-        for episode in group:
-            cut = episode.outcome in ("truncated", "cut", "context")
-            unseen = episode.trajectory.num_sampled() == 0  # the first prompt did not fit
-            if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
-                continue
-            plays.append(episode)
-            returns.append(episode.final_return)
-            seed = episode.task.seed if config.agent.group == "seed" else None
-            groups.append((environment.name, seed))
+    played = [
+        (arm, environment, episode)
+        for arm in arms
+        for environment, group in zip(environments, episodes[arm], strict=True)
+        for episode in group
+    ]
+    for arm, environment, episode in played:
+        cut = episode.outcome in ("truncated", "cut", "context")
+        unseen = episode.trajectory.num_sampled() == 0  # the first prompt did not fit
+        if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
+            continue
+        plays.append(episode)
+        returns.append(episode.final_return)
+        seed = episode.task.seed if config.agent.group == "seed" else None
+        groups.append((arm, environment.name, seed))
     return plays, group_advantages(returns, groups, config.agent.normalise)
 
 

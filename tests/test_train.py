@@ -8,10 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from configs import base
 from spade_jax.metrics import read_metrics
+from spade_jax.rollout import Episode, Trajectory
+from spade_jax.train import _agent_rows
 
 STEPS = 3
 OVERRIDES = {
@@ -50,6 +55,29 @@ def run(workdir, *more, **overrides):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def episode(won, seed=0, outcome="terminated"):
+    trajectory = Trajectory()
+    trajectory.append_sampled([5], [-1.0], 0)
+    task = SimpleNamespace(seed=seed)
+    return Episode(task, trajectory, outcome=outcome, reward=float(won))
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
+    config = base.get_config()
+    config.agent.train_hint_arm, config.agent.normalise = trained, False
+    void = episode(True, outcome="void")
+    episodes = {
+        "plain": [[episode(False), episode(True), void], [episode(True)]],
+        "hint": [[episode(True), episode(True), episode(True), episode(False)], []],
+    }
+    environments = [SimpleNamespace(name="a"), SimpleNamespace(name="b")]
+    plays, advantages = _agent_rows(SimpleNamespace(config=config), environments, episodes)
+    plain, hint = [-0.5, 0.5, 0.0], [0.25, 0.25, 0.25, -0.75]
+    np.testing.assert_allclose(advantages, plain + hint if trained else plain)
+    assert len(plays) == len(advantages) and void not in plays
 
 
 def comparable(rows):

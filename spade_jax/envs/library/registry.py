@@ -4,7 +4,6 @@ from spade_jax.envs.library.balance import BalanceFamily
 from spade_jax.envs.library.family import Family
 from spade_jax.envs.library.levers import LeversFamily
 from spade_jax.envs.library.lift import LiftFamily
-from spade_jax.envs.library.lookup import LookupFamily
 from spade_jax.envs.library.press import PressFamily
 from spade_jax.envs.library.rule import RuleFamily
 from spade_jax.envs.library.search import SearchFamily
@@ -26,7 +25,6 @@ FAMILIES: dict[str, Family] = {
         RuleFamily(),
         BalanceFamily(),
         SearchFamily(),
-        LookupFamily(),
         LiftFamily(),
         SequenceFamily(),
         PressFamily(),
