@@ -32,7 +32,7 @@ def get_config():
     c.designer.delay = 1
     c.designer.temperature = 1.0
     c.designer.max_new_tokens = 96
-    c.designer.weight = 2.0
+    c.designer.weight = 4.0
     c.designer.role_scale = False
     c.designer.baseline = "moving"
     c.designer.negative_scale = 0.35
@@ -58,8 +58,8 @@ def get_config():
     c.learner.agent.rows = 16
     c.learner.agent.length = 159
     c.learner.normalise = "role"
-    c.learner.kl = 0.03
-    c.learner.learning_rate = 2e-4
+    c.learner.kl = 0.02
+    c.learner.learning_rate = 3e-4
     c.learner.weight_decay = 0.0
 
     c.eval.episodes = 4
