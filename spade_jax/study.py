@@ -96,13 +96,18 @@ def run_all(jobs: Sequence[tuple[list[str], pathlib.Path]], parallel: int) -> No
     those that run are waited for (Ctrl-C reaches them too: they save and stop)."""
     cores = sorted(os.sched_getaffinity(0))
     free = list(itertools.islice(itertools.cycle(cores), parallel))
-    lock = threading.Lock()
+    lock, failed = threading.Lock(), threading.Event()
 
     def one(job):
+        if failed.is_set():
+            return
         with lock:
             core = free.pop()
         try:
             execute(*job, core if parallel > 1 else None)
+        except BaseException:
+            failed.set()  # here, not in the waiting thread, which may be slower than the next job
+            raise
         finally:
             with lock:
                 free.append(core)
@@ -164,8 +169,8 @@ def final_scores(folder: pathlib.Path, split: str) -> dict[str, float]:
 
 
 def table(sweep: Sweep, root: pathlib.Path, split: str) -> Table:
-    """Rows are measures, columns the warm start, the arms, and each arm's gain over the warm start
-    paired by seed for the held-out rows."""
+    """Rows are measures, columns the warm start and the arms. Held-out rows are followed by each
+    arm's gain over its warm start and by the first arm's lead over it, both paired by seed."""
     folders = {arm: [arm_folder(root, arm, seed) for seed in sweep.seeds] for arm in sweep.arms}
     metrics = {arm: [read_metrics(folder) for folder in folders[arm]] for arm in folders}
     scores = {arm: [final_scores(folder, split) for folder in folders[arm]] for arm in folders}
@@ -175,14 +180,18 @@ def table(sweep: Sweep, root: pathlib.Path, split: str) -> Table:
     before = [rows[0] for rows in next(iter(metrics.values()))]
     for label, key in HELD_OUT:
         name = f"eval/{split}/{key}"
-        cells = [interval([score[name] for score in scores[arm]]) for arm in scores]
-        out.add_row(label, interval([b[name] for b in before]) if split == "dev" else "", *cells)
+        values = {arm: np.array([score[name] for score in scores[arm]]) for arm in scores}
+        first, *others = values
+        cells, warm = map(interval, values.values()), ""
         if split == "dev":
-            gains = [
-                interval([s[name] - b[name] for s, b in zip(scores[arm], before, strict=True)])
-                for arm in scores
-            ]
+            start = np.array([b[name] for b in before])
+            warm = interval(start)
+        out.add_row(label, warm, *cells)
+        if split == "dev":
+            gains = (interval(value - start) for value in values.values())
             out.add_row("  gain over its warm start", "", *gains)
+        leads = (interval(values[first] - values[arm]) for arm in others)
+        out.add_row(f"  lead of {first}", "", "", *leads)
     for label, key in TRAINING:
         cells = []
         for rows_of in metrics.values():
