@@ -66,6 +66,10 @@ def get_config() -> ConfigDict:
     c.memory.use = 1.0  # share of designs that see memory
     c.memory.snippet = 2000  # characters
     c.memory.recent = 0  # > 0: choose among the newest records of the skill only
+    c.memory.band = (0.15, 0.85)  # win rates of a positive example
+    c.memory.too_easy = 0.9  # a negative example wins more than this
+    c.memory.too_hard = 0.1  # or less than this
+    c.memory.duplicate = 0.9  # similarity from which a record replaces an older one; 2: never
     c.memory.top = 0  # > 0: draw from that many best by regret instead of max(3n, 10)
 
     c.curriculum = ConfigDict()

@@ -30,5 +30,5 @@ STUDY = Sweep(
         "no memory": {"memory.enabled": False},
     },
     seeds=(0, 1, 2),
-    common={"steps": 80, "eval.episodes": 8, "checkpoint.every": 10},
+    common={"steps": 60, "eval.episodes": 8, "checkpoint.every": 10},
 )

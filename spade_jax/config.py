@@ -46,7 +46,8 @@ RULES: tuple[Rule, ...] = (
         for key in ("designs", "episodes", "tokens", "designer_every")
     ),
     _at_least("warm_start.steps", 0),
-    *(_above(f"warm_start.mixture.{key}", 0) for key in ("easiest", "spread")),
+    ("warm_start.mixture.easiest", lambda v: 2 <= v <= 60, "between 2 and 60"),
+    _above("warm_start.mixture.spread", 0),
     *(
         _share(f"warm_start.mixture.{key}")
         for key in (
@@ -63,7 +64,9 @@ RULES: tuple[Rule, ...] = (
     _at_least("memory.size", 1),
     *(_at_least(f"memory.{key}", 0) for key in ("positives", "negatives", "recent", "top")),
     _at_least("memory.snippet", 1),
-    _share("memory.use"),
+    *(_share(f"memory.{key}") for key in ("use", "too_easy", "too_hard")),
+    ("memory.band", lambda v: 0 <= v[0] <= v[1] <= 1, "two rising shares in [0, 1]"),
+    _above("memory.duplicate", 0),
     ("curriculum.skills", lambda v: len(v) > 0, "at least one skill"),
     *(
         _at_least(f"curriculum.{key}", 1)
@@ -208,6 +211,12 @@ def _relations(c: ConfigDict):
         path = source.partition(":")[2]
         if source.startswith("jsonl:"):
             yield "grounding.sources", source, bool(glob.glob(path)), "an existing file"
+    mixture = c.warm_start.mixture
+    yield (
+        "warm_start.mixture.generic_documents", mixture.generic_documents,
+        mixture.generic_documents + mixture.no_document <= 1,
+        f"at most 1 - warm_start.mixture.no_document={mixture.no_document}",
+    )  # fmt: skip
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"

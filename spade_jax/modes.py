@@ -10,7 +10,7 @@ import rich
 from ml_collections import ConfigDict
 from rich.markup import escape
 
-from spade_jax import models, seeding, train, warm_start
+from spade_jax import models, seeding, statistics, train, warm_start
 from spade_jax import rooms as rooms_lib
 from spade_jax.checkpoint import CheckpointError, Checkpoints
 from spade_jax.closing import closing_report
@@ -129,7 +129,9 @@ def _self_play(
             every = config.eval.every
             if step == config.steps or (every and step % every == 0):
                 metrics |= _score(rooms, state, progress)
-            writer.write(step, metrics | progress.times())  # before the save: a resume drops rows
+            times = progress.times()
+            metrics |= times | statistics.rates(metrics, times)
+            writer.write(step, metrics)  # before the save: a resume drops rows
             stopping = stop.requested()
             if step == config.steps or step % config.checkpoint.every == 0 or stopping:
                 checkpoints.save(state)

@@ -2,17 +2,19 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from spade_jax.designer import Environment
 from spade_jax.rl import zero_variance_groups
 from spade_jax.rollout import Episode
+from spade_jax.sampler import Engine
 
 EASY, HARD = 0.8, 0.2  # win rates above and below which an environment is trivial or hard
 
 Metrics = dict[str, float]
+Played = dict[str, list[list[Episode]]]  # arm, "plain" or "hint" -> per environment, its episodes
 
 
 def mean(values: Sequence[float]) -> float | None:
@@ -73,8 +75,13 @@ def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Me
     return metrics
 
 
-def plays(episodes: dict[str, list[list[Episode]]], group: str) -> Metrics:
-    """Win rates, lengths and truncation of this step's plays; `group` is `config.agent.group`."""
+def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
+    """Win rates, lengths and truncation of this step's plays.
+
+    Args:
+        group: `config.agent.group`.
+        trained: the arms whose groups give advantages.
+    """
     valid = {
         arm: [e for per_env in groups for e in per_env if e.outcome != "void"]
         for arm, groups in episodes.items()
@@ -83,6 +90,7 @@ def plays(episodes: dict[str, list[list[Episode]]], group: str) -> Metrics:
     everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
     metrics: Metrics = {
         "agent/episodes": len(everything),
+        "agent/steps": sum(len(e.replies) for e in everything),
         "agent/void_fraction": mean([e.outcome == "void" for e in everything]),
         "agent/win_rate": win_rate(plain),
         "agent/win_rate_hint": win_rate(valid["hint"]),
@@ -92,13 +100,41 @@ def plays(episodes: dict[str, list[list[Episode]]], group: str) -> Metrics:
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
     }
     keys, returns = [], []
-    for index, per_env in enumerate(episodes["plain"]):
-        for episode in per_env:
-            if episode.outcome != "void":
-                keys.append((index, episode.task.seed if group == "seed" else None))
-                returns.append(episode.final_return)
+    for arm in trained:
+        for index, per_env in enumerate(episodes[arm]):
+            for episode in per_env:
+                if episode.outcome != "void":
+                    keys.append((arm, index, episode.task.seed if group == "seed" else None))
+                    returns.append(episode.final_return)
     metrics["agent/zero_variance_groups"] = zero_variance_groups(returns, keys)
     return {name: value for name, value in metrics.items() if value is not None}
+
+
+def sampling(engines: Mapping[str, Engine]) -> Metrics:
+    """What each role's engine did since it got this step's weights."""
+    return {
+        f"sampler/{role}/{name}": value
+        for role, engine in engines.items()
+        for name, value in (
+            ("sampled_tokens", engine.stats.sampled_tokens),
+            ("prefilled_tokens", engine.stats.prefilled_tokens),
+            ("slot_use", engine.stats.slot_use()),
+        )
+    }
+
+
+def rates(metrics: Metrics, times: Metrics) -> Metrics:
+    """Sampled tokens and environment steps per second of the phases that make them."""
+    counts = {
+        "rate/designer_tokens": ("sampler/designer/sampled_tokens", "time/design"),
+        "rate/agent_tokens": ("sampler/agent/sampled_tokens", "time/play"),
+        "rate/environment_steps": ("agent/steps", "time/play"),
+    }
+    return {
+        name: metrics[count] / times[phase]
+        for name, (count, phase) in counts.items()
+        if times.get(phase)
+    }
 
 
 def win_rate(episodes: Sequence[Episode]) -> float | None:

@@ -5,13 +5,14 @@ a table with intervals over seeds. Finished runs are kept: the same command goes
 """
 
 import concurrent.futures
+import dataclasses
 import itertools
 import os
 import pathlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -91,31 +92,46 @@ def execute(arguments: Sequence[str], log: pathlib.Path, core: int | None) -> No
         raise StudyError(f"{' '.join(arguments)} did not finish:\n{tail}")
 
 
-def run_all(jobs: Sequence[tuple[list[str], pathlib.Path]], parallel: int) -> None:
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A command, the file for its output, and the earlier job that it must wait for."""
+
+    command: Sequence[str]
+    log: pathlib.Path
+    after: "Job | None" = None
+
+
+def run_all(jobs: Sequence[Job], parallel: int) -> None:
     """All jobs, at most `parallel` at once. The first failure, or Ctrl-C, starts no further one;
     those that run are waited for (Ctrl-C reaches them too: they save and stop)."""
     cores = sorted(os.sched_getaffinity(0))
     free = list(itertools.islice(itertools.cycle(cores), parallel))
     lock, failed = threading.Lock(), threading.Event()
+    done = {job: threading.Event() for job in jobs}
 
-    def one(job):
-        if failed.is_set():
-            return
-        with lock:
-            core = free.pop()
+    def one(job: Job) -> None:
         try:
-            execute(*job, core if parallel > 1 else None)
+            if job.after is not None:
+                done[job.after].wait()
+            if failed.is_set():
+                return
+            with lock:
+                core = free.pop()
+            try:
+                execute(job.command, job.log, core if parallel > 1 else None)
+            finally:
+                with lock:
+                    free.append(core)
         except BaseException:
             failed.set()  # here, not in the waiting thread, which may be slower than the next job
             raise
         finally:
-            with lock:
-                free.append(core)
+            done[job].set()
 
     with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
         try:
-            for done in concurrent.futures.as_completed([pool.submit(one, job) for job in jobs]):
-                done.result()
+            for ended in concurrent.futures.as_completed([pool.submit(one, job) for job in jobs]):
+                ended.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -125,20 +141,23 @@ def arm_folder(root: pathlib.Path, arm: str, seed: int) -> pathlib.Path:
     return root / f"seed_{seed}" / arm.replace(" ", "_")
 
 
-def warm_jobs(sweep: Sweep, root: pathlib.Path) -> Iterator[tuple[list[str], pathlib.Path]]:
-    """One warm start per seed: a run that stops after it."""
-    for seed in sweep.seeds:
-        folder = root / f"seed_{seed}" / "warm"
-        yield (
-            command(sweep, folder, seed=seed) + ["--mode=warm_start"],
+def jobs(sweep: Sweep, root: pathlib.Path, steps: int | None) -> list[Job]:
+    """A warm start per seed, and every seed's arms after it."""
+    warm = {
+        seed: Job(
+            (*command(sweep, root / f"seed_{seed}" / "warm", seed=seed), "--mode=warm_start"),
             root / "logs" / f"seed_{seed}_warm.log",
         )
+        for seed in sweep.seeds
+    }
+    return [*warm.values(), *arm_jobs(sweep, root, steps, warm)]
 
 
 def arm_jobs(
-    sweep: Sweep, root: pathlib.Path, steps: int | None, *more: str
-) -> Iterator[tuple[list[str], pathlib.Path]]:
-    """Every arm of every seed; `more` are further flags."""
+    sweep: Sweep, root: pathlib.Path, steps: int | None, warm: Mapping[int, Job], *more: str
+) -> list[Job]:
+    """Every arm of every seed, each after its seed's job in `warm`; `more` are further flags."""
+    found = []
     for seed, (arm, overrides) in itertools.product(sweep.seeds, sweep.arms.items()):
         changes = {
             **overrides,
@@ -149,7 +168,8 @@ def arm_jobs(
         }
         folder = arm_folder(root, arm, seed)
         log = root / "logs" / f"{folder.name}_{seed}.log"
-        yield [*command(sweep, folder, **changes), *more], log
+        found.append(Job((*command(sweep, folder, **changes), *more), log, warm.get(seed)))
+    return found
 
 
 def interval(values: Sequence[float]) -> str:
@@ -206,10 +226,9 @@ def main(argv: list[str]) -> None:
     root = pathlib.Path(WORKDIR.value)
     parallel = PARALLEL.value or len(os.sched_getaffinity(0))
     split = "test" if TEST.value else "dev"
-    run_all(list(warm_jobs(STUDY, root)), parallel)
-    run_all(list(arm_jobs(STUDY, root, STEPS.value)), parallel)
+    run_all(jobs(STUDY, root, STEPS.value), parallel)
     if TEST.value:
-        run_all(list(arm_jobs(STUDY, root, STEPS.value, "--mode=eval", "--split=test")), parallel)
+        run_all(arm_jobs(STUDY, root, STEPS.value, {}, "--mode=eval", "--split=test"), parallel)
     result = table(STUDY, root, split)
     rich.print(result)
     with (root / f"table_{split}.txt").open("w") as file:

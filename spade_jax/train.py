@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import jax
+import numpy as np
 from ml_collections import ConfigDict
 
 from spade_jax import seeding, statistics
@@ -75,13 +76,15 @@ def iteration(
         design.reward, design.trained = _reward(rooms, design, known), True
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes, due)
-    _remember(rooms, records, fresh, step)
+    memory = _remember(rooms, records, fresh, step)
 
     metrics = {
         **statistics.designs(fresh),
         **statistics.environments([e for e in live if e.born == step and e.accepted], due),
-        **statistics.plays(episodes, config.agent.group),
+        **statistics.plays(episodes, config.agent.group, _trained_arms(config)),
+        **statistics.sampling(rooms.engines),
         **learned,
+        **{f"memory/{name}": value for name, value in memory.coverage().items()},
     }
     touched = {design.name: design for design in (*fresh, *due)}
     alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))
@@ -178,7 +181,7 @@ def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Enviro
 
 def _play_arms(
     rooms: Rooms, environments: Sequence[Environment], step: int
-) -> dict[str, list[list[Episode]]]:
+) -> statistics.Played:
     """Plays every live environment without the hint and, at its birth, with it: same seeds, same
     weights. The returns of valid plays are noted in the environments.
 
@@ -274,7 +277,7 @@ def _reward(
 
 
 def _update(
-    rooms: Rooms, state: RunState, live, episodes: dict, due: Sequence[Environment]
+    rooms: Rooms, state: RunState, live, episodes: statistics.Played, due: Sequence[Environment]
 ) -> tuple[RunState, dict]:
     """One optimizer step on both roles. Each role's gradient is summed on its own first."""
     config, records = rooms.config, state.records
@@ -324,16 +327,21 @@ def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
     return {role: count / total if joint else 1.0 for role, count in counts.items()}
 
 
-def _agent_rows(rooms: Rooms, environments, episodes: dict) -> tuple[list[Episode], object]:
-    """The plays that are trained and their advantages, one per play. Without
-    `agent.train_hint_arm` plays with the hint only measure; an arm is never another one's baseline.
-    """
+def _trained_arms(config: ConfigDict) -> tuple[str, ...]:
+    """Plays with the hint only measure, unless `agent.train_hint_arm` says otherwise."""
+    return ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
+
+
+def _agent_rows(
+    rooms: Rooms, environments, episodes: statistics.Played
+) -> tuple[list[Episode], np.ndarray]:
+    """The plays that are trained and their advantages, one per play. An arm is never another one's
+    baseline."""
     config = rooms.config
-    arms = ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
     plays, returns, groups = [], [], []
     played = [
         (arm, environment, episode)
-        for arm in arms
+        for arm in _trained_arms(config)
         for environment, group in zip(environments, episodes[arm], strict=True)
         for episode in group
     ]
@@ -373,8 +381,8 @@ def _role_gradients(
     return total, means
 
 
-def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> None:
-    """Adds this step's new, accepted and played environments to the memory.
+def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> Memory:
+    """The memory with this step's new, accepted and played environments, which it also records.
 
     Also without `memory.enabled`, which is about what the designer is shown.
     """
@@ -396,3 +404,4 @@ def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) ->
             )
         )
     records.memory = memory.to_json()
+    return memory

@@ -59,10 +59,12 @@ def test_validity_counts_what_the_sandbox_accepts():
 def test_plays_leave_void_episodes_out_and_count_groups():
     plain = [[episode(1, seed=1), episode(0, seed=1), episode(1, seed=2), episode(1, seed=2)],
              [episode(0, "void", seed=3), episode(0, "cut", seed=3)]]  # fmt: skip
-    found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed")
+    found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed", ("plain",))
     assert found["agent/win_rate"] == pytest.approx(3 / 5)
     assert found["agent/win_rate_hint"] == 1.0
     assert found["agent/zero_variance_groups"] == pytest.approx(2 / 3)
+    both = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed", ("plain", "hint"))
+    assert both["agent/zero_variance_groups"] == pytest.approx(3 / 4)
     assert found["agent/void_fraction"] == pytest.approx(1 / 7)
     assert found["agent/cut_fraction"] == pytest.approx(1 / 5)
 
@@ -70,4 +72,15 @@ def test_plays_leave_void_episodes_out_and_count_groups():
 def test_nothing_is_reported_for_what_did_not_happen():
     assert statistics.designs([]) == {}
     assert "designer/regret" not in statistics.environments([], [])
-    assert "agent/win_rate" not in statistics.plays({"plain": [], "hint": []}, "seed")
+    assert "agent/win_rate" not in statistics.plays({"plain": [], "hint": []}, "seed", ("plain",))
+
+
+def test_rates_divide_counts_by_the_seconds_of_their_phase():
+    counts = {"sampler/designer/sampled_tokens": 300, "sampler/agent/sampled_tokens": 50,
+              "agent/steps": 10}  # fmt: skip
+    found = statistics.rates(counts, {"time/design": 2.0, "time/play": 5.0})
+    assert found == {"rate/designer_tokens": 150, "rate/agent_tokens": 10,
+                     "rate/environment_steps": 2}  # fmt: skip
+    assert statistics.rates(counts, {"time/play": 5.0}).keys() == {
+        "rate/agent_tokens", "rate/environment_steps"
+    }  # fmt: skip

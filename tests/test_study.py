@@ -20,9 +20,10 @@ def flags(command):
 
 
 def test_a_seed_s_arms_share_its_warm_start_and_differ_in_their_overrides_alone(tmp_path):
-    jobs = [flags(command) for command, _ in study.arm_jobs(SWEEP, tmp_path, steps=7)]
-    assert len(jobs) == 6 and len({job["workdir"] for job in jobs}) == 6
-    warm = [flags(command) for command, _ in study.warm_jobs(SWEEP, tmp_path)]
+    made = study.jobs(SWEEP, tmp_path, steps=7)
+    assert [job.after for job in made] == [None] * 3 + [made[i] for i in (0, 0, 1, 1, 2, 2)]
+    warm, jobs = ([flags(job.command) for job in part] for part in (made[:3], made[3:]))
+    assert len({job["workdir"] for job in jobs}) == 6
     for seed, (full, frozen) in enumerate(zip(jobs[::2], jobs[1::2], strict=True)):
         assert full["config.warm_start.path"] == warm[seed]["workdir"]
         assert full["config.seed"] == warm[seed]["config.seed"] == str(seed)
@@ -86,11 +87,23 @@ def test_a_measure_that_an_arm_lacks_is_a_dash(tmp_path):
 
 
 def test_a_failing_run_stops_the_study_and_shows_its_output(tmp_path):
-    fails = [sys.executable, "-c", "import sys; print('why it failed'); sys.exit(3)"]
-    later = [sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')"]
+    fails = (sys.executable, "-c", "import sys; print('why it failed'); sys.exit(3)")
+    later = (sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')")
     with pytest.raises(study.StudyError, match="why it failed"):
-        study.run_all([(fails, tmp_path / "a.log"), (later, tmp_path / "b.log")], parallel=1)
+        study.run_all(
+            [study.Job(fails, tmp_path / "a.log"), study.Job(later, tmp_path / "b.log")], parallel=1
+        )
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_job_waits_for_the_one_it_needs(tmp_path):
+    def script(text):
+        return (sys.executable, "-c", text)
+
+    path = str(tmp_path / "made")
+    slow = study.Job(script(f"import time; time.sleep(1); open({path!r}, 'w')"), tmp_path / "a")
+    needs = study.Job(script(f"open({path!r})"), tmp_path / "b", slow)
+    study.run_all([slow, needs], parallel=2)
 
 
 def test_a_run_that_was_stopped_is_not_taken_for_finished(tmp_path):

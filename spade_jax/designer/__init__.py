@@ -9,7 +9,7 @@ from spade_jax.designer.design import (
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share, replay_wins
 from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
-from spade_jax.designer.skills import SkillMatcher, is_verbatim, near_duplicate, verbatim_keys
+from spade_jax.designer.skills import SkillMatcher, is_verbatim, verbatim_keys
 
 __all__ = [
     "DesignRequest",
@@ -26,7 +26,6 @@ __all__ = [
     "designer_prompt",
     "draw_pool",
     "is_verbatim",
-    "near_duplicate",
     "reject_degenerate",
     "repeat_share",
     "replay_wins",

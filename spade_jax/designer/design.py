@@ -65,7 +65,7 @@ def designer_prompt(
             for record in positives
         ],
         negatives=[
-            {"reason": reason, "title": title(record.source)} for record, reason in negatives
+            {"too_easy": too_easy, "title": title(record.source)} for record, too_easy in negatives
         ],
     )
 

@@ -42,10 +42,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Negative(NamedTuple):
-    """An example of what to avoid, and why, as a phrase for the prompt."""
+    """An example of what to avoid: the agent nearly always wins it, or else nearly never."""
 
     record: Record
-    reason: str
+    too_easy: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Memory:
         good = [record for record in reversed(recent) if low <= record.win_rate <= high]
         good.sort(key=lambda record: -record.regret)  # stable: the newest of equals first
         good = good[: settings.top or max(3 * settings.positives, 10)]
-        bad = [Negative(record, why) for record in same if (why := self._reason(record))]
+        bad = self._negatives(same)
         return Selection(
             positives=tuple(_draw(good, settings.positives, rng)),
             negatives=tuple(_draw(bad, settings.negatives, rng)),
@@ -157,9 +157,8 @@ class Memory:
         if not records:
             return stats
         low, high = self._settings.band
-        reasons = [self._reason(record) for record in records]
         stats["positive"] = sum(low <= record.win_rate <= high for record in records)
-        stats["negative"] = sum(reason is not None for reason in reasons)
+        stats["negative"] = len(self._negatives(records))
         stats["length_median"] = statistics.median(len(record.source) for record in records)
         families = Counter(record.family for record in records if record.family is not None)
         if families:
@@ -185,12 +184,13 @@ class Memory:
         """
         return cls(settings, msgspec.json.decode(text, type=list[Record]) if text else ())
 
-    def _reason(self, record: Record) -> str | None:
-        if record.win_rate > self._settings.too_easy:
-            return f"too easy: the agent wins {record.win_rate:.0%} of its plays"
-        if record.win_rate < self._settings.too_hard:
-            return f"too hard: the agent wins {record.win_rate:.0%} of its plays"
-        return None
+    def _negatives(self, records: Sequence[Record]) -> list[Negative]:
+        low, high = self._settings.too_hard, self._settings.too_easy
+        return [
+            Negative(record, record.win_rate > high)
+            for record in records
+            if not low <= record.win_rate <= high
+        ]
 
 
 def _draw(candidates: list, count: int, rng: np.random.Generator) -> list:

@@ -73,11 +73,6 @@ def similarity(a: Shingles, b: Shingles) -> float:
     return shared / total if total else 1.0
 
 
-def near_duplicate(a: str, b: str, threshold: float = 0.9) -> bool:
-    """Whether two sources are one program up to names of a few things, numbers and wording."""
-    return similarity(shingles(a), shingles(b)) >= threshold
-
-
 def verbatim_key(source: str) -> str:
     """Equal for two sources exactly when only comments and spacing tell them apart."""
     return "\n".join(tokens(source, normalise=False))

@@ -66,7 +66,7 @@ class Turn:
 
 @dataclasses.dataclass
 class Stats:
-    """Counters since the engine was built; `slot_steps` counts decode steps times slots."""
+    """Counters since the weights were loaded; `slot_steps` counts decode steps times slots."""
 
     sampled_tokens: int = 0
     prefilled_tokens: int = 0
@@ -131,7 +131,7 @@ class Engine:
         """
         if self._queue or len(self._free) < self.settings.num_slots:
             raise RuntimeError("parameters cannot change while episodes are open")
-        self._params, self._version = params, version
+        self._params, self._version, self.stats = params, version, Stats()
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.

@@ -83,8 +83,7 @@ def design_conversation(
         if rng.random() < 0.5:
             other = others[rng.integers(len(others))]
             easy = rng.random() < 0.5
-            reason = "too easy" if easy else "too hard"
-            negatives = [Negative(_record(other, other["skill"], float(easy)), reason)]
+            negatives = [Negative(_record(other, other["skill"], float(easy)), easy)]
     examples = Selection(tuple(positives), tuple(negatives))
     prompt = designer_prompt(prompts, design["skill"], design["document"], examples, snippet)
     reply = prompts.render("design", source=design["source"], hint=design["hint"])

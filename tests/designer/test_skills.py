@@ -7,7 +7,6 @@ from spade_jax.designer.skills import (
     Match,
     SkillMatcher,
     is_verbatim,
-    near_duplicate,
     shingles,
     similarity,
     tokens,
@@ -89,11 +88,11 @@ def test_similarity_is_minima_over_maxima():
 
 def test_numbers_wording_and_layout_do_not_make_another_program():
     changed = source("lift", knob=40, text="Choose a floor now.").replace("\n", "\n\n  # note 3\n")
-    assert near_duplicate(source("lift"), changed)
+    assert similarity(shingles(source("lift")), shingles(changed)) > 0.9
 
 
 def test_other_mechanics_make_another_program():
-    assert not near_duplicate(source("lift"), source("search"))
+    assert similarity(shingles(source("lift")), shingles(source("search"))) < 0.5
 
 
 def test_verbatim_ignores_comments_and_spacing_but_no_number_or_wording():

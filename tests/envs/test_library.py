@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 
 import numpy as np
@@ -19,7 +20,7 @@ from spade_jax.envs.library import (
     near_knob,
 )
 from spade_jax.envs.library.__main__ import main
-from spade_jax.envs.library.documents import RESERVED, TOPICS, bundled
+from spade_jax.envs.library.documents import RESERVED, RESERVED_COLOURS, TOPICS, bundled
 from spade_jax.envs.library.expert import environment_class
 from spade_jax.envs.library.family import MOVE_FORMAT, VAGUE_HINTS, numbers
 from spade_jax.envs.library.registry import CUES
@@ -204,9 +205,9 @@ def test_texts_are_short_enough_for_a_small_model(family):
             assert len(env.source) <= 1700 and max(map(len, env.source.splitlines())) <= 100
             assert len(env.hint.split()) <= 25
             game = environment_class(env.source)()
-            assert len(game.reset(seed)[0].split()) <= 14
+            assert len(game.reset(seed)[0].split()) <= 12
             for action in ("\\boxed{1}", "\\boxed{up 1}"):
-                assert len(game.step(action)[0].split()) <= 14
+                assert len(game.step(action)[0].split()) <= 12
 
 
 def test_sources_share_their_lines_across_families():
@@ -321,6 +322,22 @@ def test_bundled_corpus_is_what_the_generator_writes_and_well_formed():
         assert set(record) == {"id", "text", "topic"}
         assert 20 <= len(record["text"].split()) <= 60 and not numbers(record["text"])
         assert record["topic"] in TOPICS or record["topic"] == "generic"
+
+
+def test_no_document_of_the_corpus_offers_a_reserved_pair_of_colours():
+    for record in bundled(CUES):
+        words = set(record["text"].replace(".", "").split())
+        assert not any(set(pair) <= words for pair in RESERVED_COLOURS.values())
+
+
+@every_family
+def test_expert_actions_always_have_the_form_that_the_environment_reads(family):
+    rng = np.random.default_rng(11)
+    form = r"\w+ \d{1,2}" if family.reply == MOVE_FORMAT else r"\d{1,2}"
+    for seed in range(150):
+        env = family.sample(rng)
+        for _, action in expert_episode(env, seed, seed % 2 == 0, 0.2, rng).turns:
+            assert re.fullmatch(form, action)
 
 
 def test_generator_writes_both_files_and_depends_on_its_seed_alone(tmp_path):

@@ -1,6 +1,8 @@
 """Two numbers are joined by a hidden operation."""
 
-from spade_jax.envs.library.family import Mechanic
+from collections.abc import Sequence
+
+from spade_jax.envs.library.family import Mechanic, Turn
 from spade_jax.envs.library.rounds import RoundsFamily
 
 ADVICE = {
@@ -26,6 +28,14 @@ class BalanceFamily(RoundsFamily):
 
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return ADVICE[mechanic.rule]
+
+    def beliefs(self, turns: Sequence[Turn], observation: str) -> list[Mechanic]:
+        """A difference is never asked for where it would be negative."""
+        asked = [self.question(text) for text in (*(text for text, _ in turns), observation)]
+        possible = super().beliefs(turns, observation)
+        if any(first < second for first, second in asked):
+            return [mechanic for mechanic in possible if mechanic.rule != "difference"]
+        return possible
 
     def candidates(self) -> tuple[Mechanic, ...]:
         return self.mechanics

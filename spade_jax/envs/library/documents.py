@@ -95,6 +95,13 @@ def is_reserved(first: str, second: str) -> bool:
     return any({first, second} == set(pair) for pair in RESERVED_COLOURS.values())
 
 
+def _two_colours(rng: np.random.Generator) -> list[str]:
+    while True:
+        colours = [str(colour) for colour in rng.choice(COLOURS, size=2, replace=False)]
+        if not is_reserved(*colours):
+            return colours
+
+
 def _training_nouns(topic: str) -> list[str]:
     reserved = RESERVED["dev"] + RESERVED["test"]
     return [noun for noun in TOPICS[topic] if noun not in reserved]
@@ -154,7 +161,7 @@ def bundled(cues: Sequence[str], count: int = 260, seed: int = 0) -> Iterator[di
             text = generic(rng, int(rng.integers(4, 6)))
         else:
             noun = _pick(rng, _training_nouns(topic))
-            colours = [str(c) for c in rng.choice(COLOURS, size=2, replace=False)]
+            colours = _two_colours(rng)
             cue = _pick(rng, cues) if rng.random() < 0.7 else ""
             text = about(rng, topic, noun, colours if rng.random() < 0.7 else (), cue, 3)
         yield {"id": f"bundled-{index:03d}", "text": text, "topic": topic}

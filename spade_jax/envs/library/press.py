@@ -10,8 +10,6 @@ ADVICE = {
     "up": "Press from small to large.",
     "down": "Press from large to small.",
     "even up": "Press even numbers first, from small to large.",
-    "odd up": "Press odd numbers first, from small to large.",
-    "even down": "Press even numbers first, from large to small.",
     "odd down": "Press odd numbers first, from large to small.",
 }
 
@@ -22,7 +20,7 @@ class PressFamily(Family):
     name = "press"
     skill = "pattern recognition"
     turns = 8
-    mechanics = tuple(Mechanic(rule) for rule in ("up", "down", "even up", "odd down"))
+    mechanics = tuple(Mechanic(rule) for rule in ADVICE)
     cues = (
         "The keys must be pressed in the right order.",
         "An order rules which one comes first and which one last.",

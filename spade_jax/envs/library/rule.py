@@ -3,17 +3,13 @@
 from spade_jax.envs.library.family import Mechanic
 from spade_jax.envs.library.rounds import RoundsFamily
 
-ADVICE = {
-    "add": "Add {0} to the number.",
-    "take": "Take {0} from the number.",
-    "mirror": "Take the number from {0}.",
-}
+ADVICE = {"add": "Add {0} to the number.", "take": "Take {0} from the number."}
 
 
 class RuleFamily(RoundsFamily):
     name = "rule"
     skill = "mathematical reasoning"
-    mechanics = tuple(Mechanic(rule, c) for rule in ("add", "take") for c in (1, 2, 3, 4, 6))
+    mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in (1, 2, 3, 4, 6))
     cues = (
         "Every number goes in and another one comes out.",
         "What it shows is always changed by the same amount.",
@@ -21,19 +17,12 @@ class RuleFamily(RoundsFamily):
     )
 
     def advice(self, mechanic: Mechanic, knob: int) -> str:
-        return ADVICE[mechanic.rule].format(self.effective(mechanic, knob).constant)
-
-    def effective(self, mechanic: Mechanic, knob: int) -> Mechanic:
-        shift = knob if mechanic.rule == "mirror" else 0
-        return Mechanic(mechanic.rule, mechanic.constant + shift)
+        return ADVICE[mechanic.rule].format(mechanic.constant)
 
     def candidates(self) -> list[Mechanic]:
-        small = [Mechanic(rule, c) for rule in ("add", "take") for c in range(1, 11)]
-        return small + [Mechanic("mirror", c) for c in range(4, 80)]
+        return [Mechanic(rule, c) for rule in ADVICE for c in range(1, 11)]
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
         if mechanic.rule == "add":
             return question[0] + mechanic.constant
-        if mechanic.rule == "take":
-            return max(0, question[0] - mechanic.constant)
-        return max(0, mechanic.constant - question[0])
+        return max(0, question[0] - mechanic.constant)

@@ -75,17 +75,17 @@ class DoubleFamily(UnseenRounds):
         return 2 * question[0] + sign * mechanic.constant
 
 
-class PeakFamily(UnseenRounds):
-    name = "peak"
+class MidwayFamily(UnseenRounds):
+    name = "midway"
     skill = "pattern recognition"
-    rules = ("larger", "smaller")
+    rules = ("add", "take")
 
     def advice(self, mechanic: Mechanic, knob: int) -> str:
-        return f"Add {mechanic.constant} to the {mechanic.rule} number."
+        return f"Take the number halfway between both, then {mechanic.rule} {mechanic.constant}."
 
     def answer(self, question: list[int], mechanic: Mechanic) -> int:
-        pick = max if mechanic.rule == "larger" else min
-        return pick(question) + mechanic.constant
+        sign = 1 if mechanic.rule == "add" else -1
+        return max(0, sum(question) // 2 + sign * mechanic.constant)
 
 
 class TankFamily(TravelFamily):

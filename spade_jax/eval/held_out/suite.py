@@ -29,14 +29,14 @@ _SEEN: dict[str, dict[str, tuple[Mechanic, ...]]] = {
 }
 _UNSEEN: dict[str, tuple[tuple[Family, tuple[Mechanic, Mechanic]], ...]] = {
     "dev": (
-        (families.RingFamily(), (Mechanic("add", 4), Mechanic("take", 4))),
+        (families.RingFamily(), (Mechanic("add", 8), Mechanic("take", 8))),
         (families.TankFamily(), (Mechanic("falls", 3), Mechanic("rises", 3))),
         (families.AuctionFamily(), (Mechanic("middle", 3), Mechanic("largest", 3))),
     ),
     "test": (
         (families.DoubleFamily(), (Mechanic("add", 3), Mechanic("take", 3))),
         (families.SpringFamily(), (Mechanic("up", 2), Mechanic("down", 2))),
-        (families.PeakFamily(), (Mechanic("larger", 4), Mechanic("smaller", 4))),
+        (families.MidwayFamily(), (Mechanic("add", 2), Mechanic("take", 2))),
     ),
 }
 
@@ -92,7 +92,7 @@ def held_out(split: str) -> list[HeldOut]:
                 family=family.name,
                 level=level,
                 knob=knob,
-                source=family.source(mechanic, knob, nouns[index // 2 % len(nouns)]),
+                source=family.source(mechanic, knob, nouns[(index // 2 + level) % len(nouns)]),
                 hint=family.hint(mechanic, knob),
                 mode=mode,
                 seen=seen,
