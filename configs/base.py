@@ -39,9 +39,9 @@ def get_config() -> ConfigDict:
     c.warm_start.matrix_rate = 0.01  # of Muon, for the blocks' matrices; 0: AdamW for everything
     c.warm_start.save_every = 250  # steps
     c.warm_start.mixture = ConfigDict()  # spade_jax/envs/library/mixture.py: Mixture
-    c.warm_start.mixture.easiest = 3.0  # difficulty is easiest + Exp(spread), but for a share
+    c.warm_start.mixture.easiest = 3.0  # the difficulty is easiest + Exp(spread)
     c.warm_start.mixture.spread = 2.5
-    c.warm_start.mixture.hard_tail = 0.04  # that is uniform on 10 to 50
+    c.warm_start.mixture.hard_tail = 0.04  # share of designs with a difficulty from 10 to 50
     c.warm_start.mixture.generic_documents = 0.25
     c.warm_start.mixture.no_document = 0.05
     c.warm_start.mixture.vague_hints = 0.25

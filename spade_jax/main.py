@@ -22,6 +22,7 @@ from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
 from spade_jax.parallel import MeshError
 from spade_jax.prompts import PromptError
+from spade_jax.settings import SettingsError
 from spade_jax.text import TextError
 from spade_jax.train import PoolError
 from spade_jax.warm_start import WarmStartError
@@ -35,7 +36,7 @@ COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bo
 
 USER_ERRORS = (
     ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError, TextError,
-    PromptError, MetricsError, RunnerError, PoolError, modes.ModeError,
+    PromptError, MetricsError, RunnerError, PoolError, SettingsError, modes.ModeError,
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from spade_jax.interrupt import StopRequest
 from spade_jax.metrics import MetricsWriter
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
+from spade_jax.settings import tie_to_config
 from spade_jax.state import Records, RunState
 
 HIGHLIGHTS = {
@@ -30,13 +31,6 @@ HIGHLIGHTS = {
     "agent/win_rate_hint": "win+hint",
     "designer/knob_median": "knob",
 }
-
-
-# Settings that a run may change when it goes on.
-MAY_CHANGE = (
-    "steps", "eval.", "checkpoint.", "sandbox.", "compilation_cache", "warm_start.path",
-    "warm_start.save_every",
-)  # fmt: skip
 
 
 class ModeError(ValueError):
@@ -177,35 +171,6 @@ def _write_environments(workdir: pathlib.Path, designs) -> None:
         record["regret"] = max(0.0, plays.gap) if plays else None
         text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         (folder / f"{design.name}.json").write_bytes(text + b"\n")
-
-
-def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
-    """Writes WORKDIR/config.json at the first start, and compares with it later.
-
-    Raises:
-        ModeError: a setting differs that would mix two recipes in one run; names them.
-    """
-    path, now = workdir / "config.json", msgspec.json.decode(config.to_json_best_effort())
-    if path.exists():
-        before = _flat(msgspec.json.decode(path.read_bytes()))
-        changed = [
-            f"{key}={value!r} (the run has {before.get(key)!r})"
-            for key, value in _flat(now).items()
-            if before.get(key) != value and not key.startswith(MAY_CHANGE)
-        ]
-        if changed:
-            raise ModeError(f"{workdir} was made with other settings: {', '.join(changed)};"
-                            " use another --workdir")
-        return
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(now), indent=1))
-
-
-def _flat(tree: dict, prefix: str = "") -> dict:
-    flat = {}
-    for key, value in tree.items():
-        nested = isinstance(value, dict) and value
-        flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
-    return flat
 
 
 class open_rooms:

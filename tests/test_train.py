@@ -217,7 +217,7 @@ def test_a_workdir_belongs_to_its_settings(finished):
         command(workdir, **changed), capture_output=True, text=True, timeout=WALL, check=False
     )
     assert done.returncode == 2
-    assert "designer.reward='regret' (the run has 'blend')" in done.stderr
+    assert "designer.reward='regret' (there 'blend')" in done.stderr
 
 
 def test_modes_that_need_a_run_say_so(tmp_path):

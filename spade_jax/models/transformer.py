@@ -204,10 +204,12 @@ def matrix_axes(path: Sequence, ndim: int) -> tuple[tuple[int, ...], tuple[int, 
         ndim: of the leaf, whose first axis is the layer and, with experts, whose second the expert.
     """
     names = [key.key for key in path if isinstance(key, jax.tree_util.DictKey)]
-    if names[0] != "blocks" or names[-1] in ("scale", "router"):
+    if names[0] != "blocks":
         return None
-    if names[-1] != "kernel":
+    if names[-1] in ("gate", "up", "down"):
         return (2,), (3,)  # experts
+    if names[-1] != "kernel":
+        return None
     split = 3 if names[-2] == "out" else 2
     return tuple(range(1, split)), tuple(range(split, ndim))
 

@@ -13,10 +13,10 @@ from spade_jax import models
 class OptimizerSettings:
     """AdamW; `decay_steps` > 0 anneals the rate by a cosine to `final_fraction` of it.
 
-    `matrix_rate` > 0 trains the matrices of the blocks by Muon (Jordan et al. 2024: momentum whose
-    singular values are all set to about one) at that rate and only the rest by Adam, on the same
-    schedule. A from-scratch warm start needs about a third fewer steps that way
-    (docs/measurements.md).
+    `matrix_rate` > 0 trains the matrices of the blocks by Muon (Jordan et al. 2024: momentum of
+    0.95 whose singular values are all set to about one, times sqrt(max(1, outputs / inputs))) at
+    that rate, and the rest by Nesterov-Adam, on the same schedule. A from-scratch warm start gets
+    further in the same time that way (docs/measurements.md).
     """
 
     learning_rate: float

@@ -14,10 +14,9 @@ from spade_jax.prompts import Prompts
 from spade_jax.rollout import Trajectory
 from spade_jax.text import ChatRenderer, Message
 
-GENERATE_WALL = 600.0  # seconds; the generator needs about 10
+GENERATE_WALL = 600.0  # seconds; the generator needs about 20
 
 Conversation = list[Message]
-
 
 
 class WarmStartError(RuntimeError):

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from spade_jax import models, seeding
+from spade_jax import models, seeding, settings
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.designer import verbatim_keys
 from spade_jax.envs import library
@@ -33,6 +33,11 @@ from spade_jax.text import (
 from spade_jax.warm_start import rows
 
 CHUNK = 1024  # rows packed at once
+# Settings that a warm start depends on, besides the seed.
+SHAPES_IT = (
+    "prompts", "model.", "text.", "warm_start.", "grounding.max_words", "memory.snippet",
+    "learner.designer.length", "learner.agent.length",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +57,7 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
     """Rows and tokenizer under WORKDIR/warm_start, made once; or copied from another workdir."""
     folder = workdir / "warm_start"
     if config.warm_start.path and not folder.exists():
-        partial = workdir / "warm_start.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.copytree(pathlib.Path(config.warm_start.path) / "warm_start", partial)
-        partial.rename(folder)
+        _borrow(config, pathlib.Path(config.warm_start.path), folder)
     rows.generate(
         folder / "rows", seeding.derive(config.seed, "rows"), config.warm_start.designs,
         config.warm_start.episodes, config.warm_start.mixture,
@@ -70,9 +72,31 @@ def prepare(config: ConfigDict, workdir: pathlib.Path, prompts: Prompts) -> Warm
         partial.rename(model_file)
     tokenizer = SentencePieceTokenizer(model_file)
     sources = verbatim_keys(
-        design["source"] for design in rows.read(folder / "rows" / "designs.jsonl")
+        shown["source"]
+        for design in rows.read(folder / "rows" / "designs.jsonl")
+        for shown in (design, design["memory"])
+        if shown
     )
     return WarmStart(folder, tokenizer, TinyChat(tokenizer), sources)
+
+
+def _borrow(config: ConfigDict, lender: pathlib.Path, folder: pathlib.Path) -> None:
+    """Copies another workdir's warm start, whole or not at all; it may have another seed.
+
+    Raises:
+        WarmStartError: it is no warm start of these settings.
+    """
+    if not (lender / "warm_start" / "rows").is_dir() or not (lender / settings.FILE).is_file():
+        raise rows.WarmStartError(f"warm_start.path={lender}: expected a workdir of this version")
+    changed = [key for key in settings.differences(config, lender) if key.startswith(SHAPES_IT)]
+    if changed := [key for key in changed if key not in settings.MAY_CHANGE]:
+        raise rows.WarmStartError(
+            f"warm_start.path: {settings.describe(config, lender, changed)}"
+        )
+    partial = folder.with_name("warm_start.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(lender / "warm_start", partial)
+    partial.rename(folder)
 
 
 def train(
@@ -93,9 +117,9 @@ def train(
     Returns:
         The warm parameters.
     """
-    settings = config.warm_start
-    total = settings.steps
-    learner = Learner(model, mesh, "supervised", LossSettings(), _optimizer(settings))
+    section = config.warm_start
+    total = section.steps
+    learner = Learner(model, mesh, "supervised", LossSettings(), _optimizer(section))
     checkpoints = Checkpoints(warm.folder / "checkpoints", keep=1)
     state = learner.init(jax.random.key(seeding.derive(config.seed, "init")))
     state = state._replace(params=number_embeddings(state.params, warm.tokenizer))
@@ -109,7 +133,7 @@ def train(
             if step % 50 == 0 or step == total:
                 report(step, float(statistics["loss"]))
             done, stopping = step == total, stopped()
-            if done or stopping or step % settings.save_every == 0:
+            if done or stopping or step % section.save_every == 0:
                 checkpoints.save(_run_state(state, step))
             if stopping and not done:
                 checkpoints.close()
@@ -140,11 +164,11 @@ def _run_state(state: LearnerState, step: int) -> RunState:
     return RunState(state, None, Records(step=step))
 
 
-def _optimizer(settings: ConfigDict) -> OptimizerSettings:
-    total = settings.steps
+def _optimizer(section: ConfigDict) -> OptimizerSettings:
+    total = section.steps
     return OptimizerSettings(
-        settings.learning_rate, b2=0.98, weight_decay=0.01, warmup_steps=min(20, total // 4),
-        decay_steps=max(1, total), matrix_rate=settings.matrix_rate,
+        section.learning_rate, b2=0.98, weight_decay=0.01, warmup_steps=min(20, total // 4),
+        decay_steps=max(1, total), matrix_rate=section.matrix_rate,
     )  # fmt: skip
 
 

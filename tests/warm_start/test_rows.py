@@ -1,8 +1,12 @@
 """Warm-start rows: rendered as self-play renders, trained only where the assistant speaks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from configs import base
+from spade_jax.envs.library import Mixture
 from spade_jax.prompts import Prompts
 from spade_jax.rl.packing import empty
 from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
@@ -41,9 +45,20 @@ def test_generation_happens_once_and_is_a_function_of_the_seed(data, tmp_path):
 
 
 def test_a_generator_that_fails_says_why(tmp_path):
-    with pytest.raises(WarmStartError, match="--memory"):
+    with pytest.raises(WarmStartError, match="argument --memory: invalid"):
         rows.generate(tmp_path / "rows", 0, designs=1, episodes=1, mixture={"memory": "often"})
     assert not (tmp_path / "rows").exists()
+
+
+def test_the_mixture_of_the_config_is_the_generator_s_and_reaches_it(tmp_path):
+    section = base.get_config().warm_start
+    expected = dataclasses.asdict(Mixture())
+    del expected["hard_range"]
+    assert dict(section.mixture) == expected
+    mixture = {**section.mixture, "memory": 1.0, "no_document": 1.0, "generic_documents": 0.0}
+    rows.generate(tmp_path / "rows", 0, designs=20, episodes=5, mixture=mixture)
+    designs = list(rows.read(tmp_path / "rows" / "designs.jsonl"))
+    assert all(design["memory"] and not design["document"] for design in designs)
 
 
 def test_documents_are_cut_as_in_self_play(talks):

@@ -30,7 +30,6 @@ class Mixture:
     noise_without_hint: float = 0.04
 
 
-
 def draw_knob(rng: np.random.Generator, settings: Mixture) -> int:
     """A difficulty of the warm-start mix, mostly easy."""
     if rng.random() < settings.hard_tail:

@@ -1,0 +1,66 @@
+"""The settings that a folder was made with, kept beside it and compared with later ones."""
+
+import pathlib
+from collections.abc import Sequence
+
+import msgspec
+from ml_collections import ConfigDict
+
+FILE = "config.json"
+
+# What a run may change when it goes on; a name that ends in a dot is a whole section.
+MAY_CHANGE = (
+    "steps", "eval.", "checkpoint.", "sandbox.", "compilation_cache", "warm_start.path",
+    "warm_start.save_every",
+)  # fmt: skip
+
+
+class SettingsError(ValueError):
+    """A folder was made with other settings; the message names them."""
+
+
+def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
+    """Writes WORKDIR/config.json at the first start, and compares with it later.
+
+    Raises:
+        SettingsError: a setting differs that would mix two recipes in one run.
+    """
+    path = workdir / FILE
+    if not path.exists():
+        text = msgspec.json.format(msgspec.json.encode(_plain(config)), indent=1)
+        path.write_bytes(text)
+        return
+    changed = [key for key in differences(config, workdir) if not key.startswith(MAY_CHANGE)]
+    if changed:
+        raise SettingsError(
+            f"{describe(config, workdir, changed)}; use another --workdir"
+        )
+
+
+def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
+    """The dotted keys of `config` whose values are not those that WORKDIR/config.json holds."""
+    before, now = _stored(workdir), _flat(_plain(config))
+    return [key for key, value in now.items() if before.get(key) != value]
+
+
+def describe(config: ConfigDict, workdir: pathlib.Path, keys: Sequence[str]) -> str:
+    """One sentence about settings that differ."""
+    before, now = _stored(workdir), _flat(_plain(config))
+    changed = ", ".join(f"{key}={now[key]!r} (there {before.get(key)!r})" for key in keys)
+    return f"{workdir} was made with other settings: {changed}"
+
+
+def _stored(workdir: pathlib.Path) -> dict:
+    return _flat(msgspec.json.decode((workdir / FILE).read_bytes()))
+
+
+def _plain(config: ConfigDict) -> dict:
+    return msgspec.json.decode(config.to_json_best_effort())
+
+
+def _flat(tree: dict, prefix: str = "") -> dict:
+    flat = {}
+    for key, value in tree.items():
+        nested = isinstance(value, dict) and value
+        flat |= _flat(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat

@@ -1,0 +1,75 @@
+"""The warm start as a stage: it resumes exactly, and is lent only to runs it suits."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from configs import tiny
+from spade_jax import models, parallel, warm_start
+from spade_jax.prompts import Prompts
+from spade_jax.settings import tie_to_config
+from spade_jax.warm_start import WarmStartError
+
+
+def small():
+    c = tiny.get_config()
+    c.text.vocab_size = 800
+    c.warm_start.designs, c.warm_start.episodes, c.warm_start.steps = 60, 200, 12
+    c.warm_start.tokens, c.warm_start.save_every = 512, 5
+    return c
+
+
+def prepared(config, workdir):
+    workdir.mkdir(exist_ok=True)
+    tie_to_config(config, workdir)
+    return warm_start.prepare(config, workdir, Prompts(config.prompts))
+
+
+def trained(config, workdir, stopped=lambda: False):
+    warm = prepared(config, workdir)
+    model = models.from_config(config.model, warm.tokenizer.vocab_size)
+    mesh = parallel.make_mesh({}, jax.devices()[:1])
+    prompts = Prompts(config.prompts)
+    return warm_start.train(config, model, mesh, warm, prompts, lambda *_: None, stopped)
+
+
+@pytest.fixture(scope="module")
+def lender(tmp_path_factory):
+    """A workdir with a finished warm start, and its parameters."""
+    workdir = tmp_path_factory.mktemp("lender")
+    return workdir, jax.device_get(trained(small(), workdir))
+
+
+def test_a_stopped_warm_start_goes_on_to_the_same_parameters(lender, tmp_path):
+    asked = itertools.count(1)
+    assert trained(small(), tmp_path, lambda: next(asked) == 7) is None
+    assert next(asked) == 8
+    resumed = jax.device_get(trained(small(), tmp_path))
+    jax.tree.map(np.testing.assert_array_equal, resumed, lender[1])
+
+
+def test_a_borrowed_warm_start_gives_its_parameters_to_any_seed(lender, tmp_path):
+    config = small()
+    config.seed, config.warm_start.path = 5, str(lender[0])
+    borrowed = jax.device_get(trained(config, tmp_path / "run"))
+    jax.tree.map(np.testing.assert_array_equal, borrowed, lender[1])
+
+
+def test_only_settings_that_shape_it_must_agree(lender, tmp_path):
+    config = small()
+    config.warm_start.path, config.memory.enabled = str(lender[0]), False
+    prepared(config, tmp_path / "ablated")
+    config.grounding.max_words = 30
+    with pytest.raises(WarmStartError, match=r"grounding.max_words=30 \(there 24\)"):
+        prepared(config, tmp_path / "other")
+    assert not (tmp_path / "other" / "warm_start").exists()
+
+
+def test_a_folder_that_is_no_workdir_of_this_version_is_refused(tmp_path):
+    (tmp_path / "old" / "warm_start" / "main").mkdir(parents=True)
+    config = small()
+    config.warm_start.path = str(tmp_path / "old")
+    with pytest.raises(WarmStartError, match="expected a workdir of this version"):
+        prepared(config, tmp_path / "run")
