@@ -98,12 +98,18 @@ class Progress:
             for name, short in names.items()
             if name in metrics
         )
+        line = f"{seconds:.1f} s{self._shares()}  {shown}".rstrip()
         if self._bar is not None:
-            self._bar.update(self._task, completed=step, highlights=shown)
+            self._bar.update(self._task, completed=step, highlights=line)
         else:
-            self.print(f"{self._label} {step}/{self._total}  {seconds:.1f} s  {shown}".rstrip())
+            self.print(f"{self._label} {step}/{self._total}  {line}")
         self._seconds.clear()
         self._step_began = self._clock()
+
+    def _shares(self) -> str:
+        """The phases that took time worth naming: " (design 0.4, play 1.7)"."""
+        spent = [f"{name} {s:.1f}" for name, s in self._seconds.items() if s >= 0.05]
+        return f" ({', '.join(spent)})" if spent else ""
 
     def print(self, text: str) -> None:
         """A line of its own, above the bar; taken literally and never wrapped."""

@@ -73,7 +73,7 @@ def test_without_a_terminal_each_step_is_one_plain_line():
         progress.step(3, {"win": 0.5317, "regret": 0.12, "[skill]": "logic", "envs": 24})
         progress.step(4, {})
     assert text(target) == (
-        "step 3/12  8.0 s  win 0.532  regret 0.120  [skill] logic  envs 24\n"
+        "step 3/12  8.0 s (rollout 8.0)  win 0.532  regret 0.120  [skill] logic  envs 24\n"
         "step 4/12  0.0 s\n"
     )
 
@@ -94,16 +94,16 @@ def test_without_highlights_a_line_stays_short():
 
 
 def test_with_a_terminal_the_bar_shows_step_phase_and_highlights():
-    target = console(terminal=True)
-    with Progress(12, console=target, start=2) as progress:
+    clock, target = Clock(), console(terminal=True)
+    with Progress(12, console=target, start=2, clock=clock) as progress:
         with progress.phase("rollout"):
-            pass
+            clock.now += 1.25
         progress.step(3, {"win": 0.5})
         progress.print("a [note] of 7")
     shown = text(target)
     assert "3/12" in shown
     assert "step: rollout" in shown
-    assert "win 0.500" in shown
+    assert "1.2 s (rollout 1.2)  win 0.500" in shown
     assert "a [note] of 7" in shown
 
 
