@@ -14,7 +14,8 @@ from sandbox_runner.types import EnvError, Limits
 
 def serve(descriptor: int, limits: Limits, module: types.ModuleType) -> None:
     """Answer requests on the connected socket `descriptor` until its other end is closed."""
-    connection = socket.socket(fileno=descriptor)
+    # All three given: what is left out would be asked of the kernel, which refuses by now.
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=descriptor)
     program = Program(limits, module)
     inbox = protocol.Inbox()
     while data := connection.recv(1 << 18):

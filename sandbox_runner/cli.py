@@ -1,4 +1,5 @@
-"""The command line: `check` says whether programs are sound, `play` lets a person play one."""
+"""The command line: `check` says whether programs are sound, `play` lets a person play one, and
+`doctor` says how well this host can contain them."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from sandbox_runner.confine import MINIMUM
 from sandbox_runner.pool import Pool
-from sandbox_runner.types import EnvError, RunnerError, Verdict
+from sandbox_runner.types import EnvError, Limits, RunnerError, Verdict
 from sandbox_runner.validation import validate
 from sandbox_runner.validation.probes import as_action
 
@@ -40,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     play.add_argument("file", type=Path, metavar="FILE")
     play.add_argument("--seed", type=int, default=0)
     play.set_defaults(run=_play)
+    doctor = commands.add_parser("doctor", help="say which layers of confinement this host has")
+    doctor.add_argument("--json", action="store_true", help="one JSON object")
+    doctor.set_defaults(run=_doctor)
     for command in (check, play):
         command.add_argument("--max-turns", type=_positive, default=12, help="default 12")
     return parser
@@ -57,6 +62,21 @@ def _read(path: Path) -> str | None:
     except (OSError, UnicodeDecodeError) as error:
         print(f"sandbox_runner: cannot read {path}: {error}", file=sys.stderr)
         return None
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    """0 when untrusted programs may run here, 1 when not."""
+    with Pool(Limits(allow_missing=MINIMUM)) as pool:
+        report = pool.layers()
+    safe = not any(report.get(name, "not tried") for name in MINIMUM)
+    if options.json:
+        print(json.dumps({"safe": safe, "layers": report}))
+    else:
+        for name, reason in report.items():
+            need = "required" if name in MINIMUM else "wanted"
+            print(f"{name:18} {need:9} {'present' if not reason else f'missing: {reason}'}")
+        print("safe" if safe else "not safe: a required layer is missing")
+    return ACCEPTED if safe else REJECTED
 
 
 def _check(options: argparse.Namespace) -> int:

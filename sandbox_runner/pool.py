@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sandbox_runner import protocol
+from sandbox_runner import confine, protocol
 from sandbox_runner.exchange import Call, Child, Exchange
 from sandbox_runner.types import (
     EnvError,
@@ -56,6 +56,13 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.shut_down()
+
+    def layers(self) -> confine.Report:
+        """The layers of confinement, each with "" or with why this host lacks it. Waits until the
+        first zygote is ready; raises RunnerError when the host cannot contain programs."""
+        self.start(0)
+        self._zygotes[0].wait_ready()
+        return dict(self._zygotes[0].report)
 
     def zygote_pids(self) -> list[int]:
         """For tools that watch the pool from outside."""

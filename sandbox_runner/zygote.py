@@ -4,7 +4,8 @@ It runs no untrusted code and talks to its pool over one SEQPACKET socket:
 
     pool -> zygote   b"F" id, with a socket as ancillary data: fork a child that serves it
                      b"S" id pid: how did this child end? (it is killed if it has not)
-    zygote -> pool   b"R": ready;  b"F" id pid, with a pidfd;  b"S" id wait-status
+    zygote -> pool   b"R" report: ready, with the layers of confinement as JSON
+                     b"F" id pid, with a pidfd;  b"S" id wait-status
 
 Integers are 4 bytes, big-endian. When the pool's end is closed, or the pool's process is gone,
 every child is killed and the zygote ends.
@@ -35,12 +36,33 @@ def main(control: int, owner: int, limits: str) -> None:
     os.closerange(max(control, 2) + 1, 1 << 16)
     confine.adopt_orphans()
     confine.leave_file_system()
+    missing = confine.enter_namespaces()
+    namespace.preload()
     namespace.warm_up()
     module = namespace.prepare_module()
     gc.collect()
     gc.freeze()
     gc.disable()
-    Zygote(control, owner, parsed, module).run()
+    report = _probe(parsed, missing)
+    Zygote(control, owner, parsed, module).run(report)
+
+
+def _probe(limits: Limits, namespaces_missing: str) -> bytes:
+    """What a child that tries every layer reports, as JSON; empty when it could not say."""
+    me = os.getpid()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            report = confine.probe(limits, me, namespaces_missing)
+            os.write(writer, msgspec.json.encode(report))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        report = pipe.read()
+    os.waitpid(pid, 0)
+    return report
 
 
 class Zygote:
@@ -56,10 +78,10 @@ class Zygote:
         self._alive: set[int] = set()
         self._ended: dict[int, int] = {}
 
-    def run(self) -> None:
+    def run(self, report: bytes) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        self._socket.send(b"R")
+        self._socket.send(b"R" + report)
         while True:
             if poll.poll(_TICK_MS):
                 data, descriptors, _, _ = socket.recv_fds(self._socket, 64, 1)

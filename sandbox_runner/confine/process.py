@@ -1,4 +1,4 @@
-"""What a child gives up before it runs any untrusted line. One small function per layer."""
+"""What a process gives up with plain kernel calls: privileges, resources, descriptors."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import resource
 import signal
 import tempfile
 
+from sandbox_runner.confine import syscalls
 from sandbox_runner.types import Limits
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_NO_NEW_PRIVS = 38
-_PR_SET_CHILD_SUBREAPER = 36
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 24, 36, 47
+_CAP_AMBIENT_CLEAR_ALL, _LAST_CAPABILITY = 4, 63
+_CAPABILITY_VERSION_3 = 0x20080522
 
 
 def die_with_parent(parent: int) -> None:
     """Be killed when the process that forked us ends; at once if it has already ended."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    syscalls.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def no_new_privileges() -> None:
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    syscalls.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def not_dumpable() -> None:
+    """No core file, and no process of the same user may read our memory."""
+    syscalls.prctl(_PR_SET_DUMPABLE, 0)
 
 
 def adopt_orphans() -> None:
     """Make grandchildren whose parent ended our children, so that they can be ended too."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    syscalls.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def leave_file_system() -> None:
@@ -43,6 +43,21 @@ def leave_file_system() -> None:
     nowhere = tempfile.mkdtemp()
     os.chdir(nowhere)
     os.rmdir(nowhere)
+
+
+def drop_capabilities() -> None:
+    """Root without its powers: every capability goes, now and for whatever would be executed."""
+    if os.geteuid() == 0:
+        for capability in range(_LAST_CAPABILITY + 1):
+            try:
+                syscalls.prctl(_PR_CAPBSET_DROP, capability)
+            except OSError:
+                break  # beyond the last that this kernel knows
+        os.setgroups([])
+    syscalls.prctl(_PR_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    nothing = (ctypes.c_uint32 * 6)()
+    syscalls.call("capset", ctypes.byref(header), ctypes.byref(nothing))
 
 
 def limit_resources(limits: Limits) -> None:
@@ -54,9 +69,10 @@ def limit_resources(limits: Limits) -> None:
         resource.RLIMIT_AS: mapped + limits.memory_bytes,
         resource.RLIMIT_CPU: cpu,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_NPROC: 0,  # the kernel does not apply this one to root
+        resource.RLIMIT_NPROC: 0,  # the kernel does not apply this one to root; seccomp does
     }
     for kind, cap in caps.items():
         hard = resource.getrlimit(kind)[1]
@@ -73,10 +89,3 @@ def keep_only(descriptor: int) -> int:
         os.dup2(descriptor, 3)
     os.closerange(4, max(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     return 3
-
-
-def confine(limits: Limits, parent: int) -> None:
-    """Apply every layer, in an order in which none takes away what a later one needs."""
-    die_with_parent(parent)
-    no_new_privileges()
-    limit_resources(limits)
