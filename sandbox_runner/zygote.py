@@ -43,12 +43,11 @@ def main(control: int, owner: int, limits: str) -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
-    report = _probe(parsed, missing)
-    Zygote(control, owner, parsed, module).run(report)
+    Zygote(control, owner, parsed, module, _probe(parsed, missing)).run()
 
 
-def _probe(limits: Limits, namespaces_missing: str) -> bytes:
-    """What a child that tries every layer reports, as JSON; empty when it could not say."""
+def _probe(limits: Limits, namespaces_missing: str) -> confine.Report:
+    """What a child that tries every layer reports; nothing when it could not say."""
     me = os.getpid()
     reader, writer = os.pipe()
     pid = os.fork()
@@ -62,26 +61,28 @@ def _probe(limits: Limits, namespaces_missing: str) -> bytes:
     with open(reader, "rb") as pipe:
         report = pipe.read()
     os.waitpid(pid, 0)
-    return report
+    return msgspec.json.decode(report or b"{}", type=confine.Report)
 
 
 class Zygote:
     """Forks, reaps, and kills what is left of a child's process group once the child is gone."""
 
     def __init__(
-        self, control: int, owner: int, limits: Limits, module: types.ModuleType
-    ) -> None:
+        self, control: int, owner: int, limits: Limits, module: types.ModuleType,
+        report: confine.Report,
+    ) -> None:  # fmt: skip
         self._socket = socket.socket(fileno=control)
         self._owner = owner
         self._limits = limits
         self._module = module
+        self._report = report
         self._alive: set[int] = set()
         self._ended: dict[int, int] = {}
 
-    def run(self, report: bytes) -> None:
+    def run(self) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        self._socket.send(b"R" + report)
+        self._socket.send(b"R" + msgspec.json.encode(self._report))
         while True:
             if poll.poll(_TICK_MS):
                 data, descriptors, _, _ = socket.recv_fds(self._socket, 64, 1)
@@ -125,7 +126,7 @@ class Zygote:
         try:
             os.setpgid(0, 0)
             kept = confine.keep_only(descriptor)
-            confine.confine(self._limits, zygote)
+            confine.confine(self._limits, zygote, self._report)
             gc.enable()
             child.serve(kept, self._limits, self._module)
         finally:

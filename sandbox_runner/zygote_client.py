@@ -137,7 +137,7 @@ class ZygoteClient:
     def _dispatch(self, data: bytes, descriptors: list[int]) -> None:
         kind = data[:1]
         if kind == b"R":
-            self.report = msgspec.json.decode(data[1:] or b"{}", type=confine.Report)
+            self.report = msgspec.json.decode(data[1:], type=confine.Report)
             confine.insist(self.report, self._limits.allow_missing)
             self._ready = True
         elif kind == b"F":

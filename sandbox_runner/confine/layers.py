@@ -116,14 +116,15 @@ def enter_namespaces() -> str:
     return ""
 
 
-def confine(limits: Limits, parent: int) -> None:
-    """Every layer that the host has, in order, in the process that calls."""
+def confine(limits: Limits, parent: int, report: Report) -> None:
+    """Every layer that `probe` found to hold, in order, in the process that calls.
+
+    Raises OSError when one of them cannot be put on now: the process must not run a program then.
+    """
     host = Host(limits, parent)
     for layer in LAYERS:
-        try:
+        if not report.get(layer.name, "not tried"):
             layer.apply(host)
-        except OSError:
-            continue  # reported by `probe`, and refused or allowed once for all children
 
 
 def probe(limits: Limits, parent: int, namespaces_missing: str) -> Report:
