@@ -95,7 +95,7 @@ def _report(path: Path, verdict: Verdict, as_json: bool) -> str:
         return json.dumps({"file": str(path)} | asdict(verdict))
     if verdict.accepted:
         return f"{path}: accepted"
-    return f"{path}: {verdict.stage}: {verdict.reason}"
+    return f"{path}: {verdict.stage}: {_printable(verdict.reason)}"
 
 
 def _play(options: argparse.Namespace) -> int:
@@ -109,12 +109,12 @@ def _play(options: argparse.Namespace) -> int:
         (start,) = pool.reset([(session, options.seed)])
         if isinstance(start, EnvError):
             return _broken(start)
-        print(start.text)
+        print(_printable(start.text))
         for line in sys.stdin:
             (result,) = pool.step([(session, as_action(line.rstrip("\n")))])
             if isinstance(result, EnvError):
                 return _broken(result)
-            print(result.observation)
+            print(_printable(result.observation))
             if result.terminated or result.truncated:
                 how = "terminated" if result.terminated else "truncated"
                 print(f"[{how}, reward {result.reward:g}]")
@@ -123,5 +123,13 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _broken(error: EnvError) -> int:
-    print(f"sandbox_runner: {error}", file=sys.stderr)
+    print(f"sandbox_runner: {_printable(str(error))}", file=sys.stderr)
     return REJECTED
+
+
+def _printable(text: str) -> str:
+    """A program's text without what a terminal would obey."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )

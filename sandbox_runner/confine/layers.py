@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import importlib.util
 import os
 import resource
 import signal
 import socket
 import sys
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sandbox_runner.confine import landlock, namespaces, process, seccomp, syscalls
 from sandbox_runner.types import Limits, RunnerError
 
+PACKAGES = (
+    "numpy", "math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "msgspec",
+)  # fmt: skip
 MINIMUM = ("limits", "no_new_privileges", "landlock", "seccomp")
 
 Report = dict[str, str]  # layer -> "" when it holds, else why it does not
@@ -71,8 +76,10 @@ def _powerless(host: Host) -> bool:
     return _refused(lambda: os.chroot("/"), errno.EPERM)
 
 
-def _root_is_closed(host: Host) -> bool:
-    return _refused(lambda: os.open("/", os.O_RDONLY | os.O_DIRECTORY), errno.EACCES)
+def _only_modules_are_open(host: Host) -> bool:
+    os.close(os.open(os.__file__, os.O_RDONLY))
+    closed = ("/", "/etc/passwd", sys.executable)
+    return all(_refused(lambda p=path: os.open(p, os.O_RDONLY), errno.EACCES) for path in closed)
 
 
 def _no_sockets_no_processes(host: Host) -> bool:
@@ -97,14 +104,23 @@ LAYERS = (
     Layer("not_dumpable", lambda host: process.not_dumpable(), lambda host: syscalls.prctl(3) == 0),
     Layer("limits", lambda host: process.limit_resources(host.limits), _cannot_allocate),
     Layer("capabilities", lambda host: process.drop_capabilities(), _powerless),
-    Layer("landlock", lambda host: landlock.restrict(readable_folders()), _root_is_closed),
+    Layer("landlock", lambda host: landlock.restrict(readable_folders()), _only_modules_are_open),
     Layer("seccomp", lambda host: seccomp.install(), _no_sockets_no_processes),
 )
 
 
 def readable_folders() -> list[str]:
-    """Where Python finds its modules: all that a program may read."""
-    return sorted({os.path.realpath(entry) for entry in sys.path if os.path.isdir(entry)})
+    """The standard library and the packages that programs may import: all that they may read.
+
+    Not `sys.path`, which also holds the folder of the caller's script.
+    """
+    paths = sysconfig.get_paths()
+    folders = {paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.dirname(__file__))}
+    for package in PACKAGES:
+        found = importlib.util.find_spec(package)
+        for folder in (found and found.submodule_search_locations) or ():
+            folders |= {folder, f"{folder}.libs"}
+    return sorted(os.path.realpath(folder) for folder in folders if os.path.isdir(folder))
 
 
 def enter_namespaces() -> str:
@@ -135,7 +151,7 @@ def probe(limits: Limits, parent: int, namespaces_missing: str) -> Report:
         try:
             layer.apply(host)
             report[layer.name] = "" if layer.holds(host) else "not in force"
-        except OSError as error:
+        except (OSError, ValueError) as error:
             report[layer.name] = str(error)
     return report
 

@@ -61,7 +61,10 @@ def drop_capabilities() -> None:
 
 
 def limit_resources(limits: Limits) -> None:
-    """Kernel limits on memory, CPU, files and processes. They cannot be raised again."""
+    """Kernel limits on memory, CPU, files, processes and queued signals, which cannot be raised
+    again; and the first place in line when the machine itself runs out of memory."""
+    with open("/proc/self/oom_score_adj", "w") as score:
+        score.write("1000")
     with open("/proc/self/statm", "rb") as statm:
         mapped = int(statm.read().split()[0]) * resource.getpagesize()
     cpu = int(limits.process_cpu)
@@ -72,12 +75,14 @@ def limit_resources(limits: Limits) -> None:
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_NOFILE: limits.open_files,
+        resource.RLIMIT_SIGPENDING: 0,
         resource.RLIMIT_NPROC: 0,  # the kernel does not apply this one to root; seccomp does
     }
     for kind, cap in caps.items():
         hard = resource.getrlimit(kind)[1]
         cap = cap if hard == resource.RLIM_INFINITY else min(cap, hard)
-        resource.setrlimit(kind, (cap, cap))
+        soft = cap - 1 if kind == resource.RLIMIT_CPU and cap > 1 else cap  # first SIGXCPU
+        resource.setrlimit(kind, (soft, cap))
 
 
 def keep_only(descriptor: int) -> int:

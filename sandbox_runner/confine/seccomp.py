@@ -12,19 +12,19 @@ import ctypes
 import errno
 import os
 import sys
+from collections.abc import Sequence
 
 from sandbox_runner.confine import syscalls
 
 ALLOWED = (
-    "access", "alarm", "brk", "clock_getres", "clock_gettime", "clock_nanosleep", "close", "dup",
-    "exit", "exit_group", "faccessat", "faccessat2", "fstat", "futex", "getcwd", "getdents64",
-    "getegid", "geteuid", "getgid", "getitimer", "getpid", "getppid", "getrandom", "getrlimit",
-    "getrusage", "gettid", "gettimeofday", "getuid", "lseek", "lstat", "madvise", "membarrier",
-    "mremap", "munmap", "nanosleep", "newfstatat", "poll", "ppoll", "pread64", "pselect6", "read",
-    "readlink", "readlinkat", "readv", "recvfrom", "restart_syscall", "rseq", "rt_sigaction",
-    "rt_sigprocmask", "rt_sigreturn", "sched_getaffinity", "sched_yield", "select", "sendto",
-    "set_robust_list", "setitimer", "sigaltstack", "stat", "statx", "sysinfo", "time", "times",
-    "uname", "write", "writev",
+    "access", "alarm", "brk", "close", "dup", "exit", "exit_group", "faccessat", "faccessat2",
+    "fstat", "futex", "getcwd", "getdents64", "getegid", "geteuid", "getgid", "getitimer",
+    "getpid", "getppid", "getrandom", "getrlimit", "getrusage", "gettid", "gettimeofday", "getuid",
+    "lseek", "lstat", "madvise", "mremap", "munmap", "nanosleep", "newfstatat", "poll", "ppoll",
+    "pread64", "pselect6", "read", "readlink", "readlinkat", "readv", "restart_syscall", "rseq",
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "select", "set_robust_list",
+    "setitimer", "sigaltstack", "stat", "statx", "sysinfo", "time", "times", "uname", "write",
+    "writev",
 )  # fmt: skip
 
 _ARCH = {syscalls.X86_64: 0xC000003E, syscalls.ARM64: 0xC00000B7}
@@ -35,6 +35,7 @@ _NUMBER_AT, _ARCH_AT, _ARGUMENTS_AT = 0, 4, 16
 _KILL, _ALLOW, _ERRNO = 0x80000000, 0x7FFF0000, 0x00050000
 
 _PROT_EXEC = 4
+_CLOCK_OF_ANOTHER = 1 << 31  # such clock ids, negative ones, name processes
 _NEW_FILE = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | _NEW_FILE
 _DESCRIPTOR_FLAGS = [0, 1, 2, 3, 1030]  # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
@@ -75,7 +76,10 @@ def program(pid: int) -> list[Instruction]:
     for name in ("kill", "tgkill"):
         code += _on(name, _if_argument(0, [pid]))
     code += _on("fcntl", _if_argument(1, _DESCRIPTOR_FLAGS))
-    code += _on("prlimit64", _if_null(2))
+    code += _on("prlimit64", _if_argument(0, [0, pid], then=_if_null(2)))
+    code += _on("sched_getaffinity", _if_argument(0, [0, pid]))
+    for name in ("clock_gettime", "clock_getres", "clock_nanosleep"):
+        code += _on(name, _unless_any_bit(0, _CLOCK_OF_ANOTHER))
     code += _on("ioctl", _fail(errno.ENOTTY))
     code += _on("clone3", _fail(errno.ENOSYS))  # glibc then tries clone, which is refused
     return code + refuse
@@ -116,11 +120,13 @@ def _unless_any_bit(argument: int, bits: int) -> list[Instruction]:
     return [_low(argument), (_ANY_BIT, 1, 0, bits), (_RETURN, 0, 0, _ALLOW), *_fail(errno.EPERM)]
 
 
-def _if_argument(argument: int, values: list[int]) -> list[Instruction]:
-    """Allowed when the lower half is one of `values`."""
+def _if_argument(
+    argument: int, values: list[int], then: Sequence[Instruction] = ((_RETURN, 0, 0, _ALLOW),)
+) -> list[Instruction]:
+    """`then`, which must return, when the lower half is one of `values`."""
     tests = [(_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values)]
-    tests[-1] = (_EQUAL, 0, 1, values[-1])
-    return [_low(argument), *tests, (_RETURN, 0, 0, _ALLOW), *_fail(errno.EPERM)]
+    tests[-1] = (_EQUAL, 0, len(then), values[-1])
+    return [_low(argument), *tests, *then, *_fail(errno.EPERM)]
 
 
 def _if_null(argument: int) -> list[Instruction]:

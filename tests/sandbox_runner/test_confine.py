@@ -3,11 +3,13 @@
 import ctypes
 import os
 import textwrap
+import time
+from pathlib import Path
 
 import pytest
 
 from sandbox_runner import EnvError, Limits, Observation, RunnerError
-from sandbox_runner.confine import LAYERS, MINIMUM, insist, seccomp, syscalls
+from sandbox_runner.confine import LAYERS, MINIMUM, confine, insist, layers, seccomp, syscalls
 
 PROGRAM = """
 import ctypes, os, signal, socket, subprocess, sys, threading
@@ -32,12 +34,15 @@ class AttackEnv:
         return "done", 0.0, True, False, {{}}
 """
 EPERM, EACCES, ENOTTY = 1, 13, 25
+REPOSITORY = Path(__file__).parents[2]
 REFUSED = (f"PermissionError {EPERM}",)
 CLOSED = (f"PermissionError {EACCES}",)
 
 # attack -> what the program may see. Paths, numbers and flags are those of x86-64 and ARM alike.
 ATTACKS = {
     "read a file of the machine": ("return open('/etc/passwd').read()", CLOSED),
+    "read the repository": (f"return open({str(REPOSITORY / 'README.md')!r}).read()", CLOSED),
+    "list the repository": (f"return os.listdir({str(REPOSITORY)!r})", CLOSED),
     "read another process": ("return open('/proc/1/environ').read()", CLOSED),
     "read its own memory map": ("return open('/proc/self/maps').read()", CLOSED),
     "list the root folder": ("return os.listdir('/')", CLOSED),
@@ -89,6 +94,13 @@ ATTACKS = {
         "return ctypes.CDLL('libanl.so.1')", ("OSError None",)
     ),
     "share memory": ("return checked(LIBC.shmget(0, 4096, 0o1600))", REFUSED),
+    "ask for the limits of its parent": (
+        "import resource; return resource.prlimit(os.getppid(), resource.RLIMIT_CPU)", REFUSED
+    ),
+    "read the clock of its parent": (
+        "import time; return time.clock_gettime((~os.getppid() << 3) | 2)", REFUSED
+    ),
+    "send a byte out of band": ("return call(44, 3, b'x', 1, 1, None, 0)", REFUSED),
     "set the clock": ("import time; return time.clock_settime(time.CLOCK_REALTIME, 0)", REFUSED),
 }  # fmt: skip
 
@@ -158,8 +170,6 @@ def test_below_the_minimum_a_host_is_refused_unless_the_layer_is_allowed_by_name
 
 def test_a_layer_that_is_off_is_noticed(monkeypatch):
     """The probes are worth something: without its filter a child fails the probe of seccomp."""
-    from sandbox_runner.confine import layers
-
     reader, writer = os.pipe()
     monkeypatch.setattr(seccomp, "install", lambda: None)
     pid = os.fork()
@@ -219,6 +229,10 @@ def test_the_filter_decides_by_call_and_argument_on_both_architectures(monkeypat
         assert answer("kill", victim, 9) == refusal(EPERM)
     assert answer("prlimit64", 0, 7, 0, 1 << 40) == allow
     assert answer("prlimit64", 0, 7, 1 << 40) == answer("prlimit64", 0, 7, 8) == refusal(EPERM)
+    assert answer("prlimit64", 77, 7, 0) == answer("sched_getaffinity", 77) == allow
+    assert answer("prlimit64", 78, 7, 0) == answer("sched_getaffinity", 78) == refusal(EPERM)
+    assert answer("clock_gettime", 2) == allow
+    assert answer("clock_gettime", (~78 << 3) | 2) == refusal(EPERM)
     assert answer("fcntl", 3, 1) == answer("fcntl", 3, 1030) == allow
     assert answer("fcntl", 3, 1033) == refusal(EPERM)  # F_ADD_SEALS, as one of the rest
     assert answer("ioctl", 3, 0x5412) == refusal(ENOTTY)
@@ -231,3 +245,79 @@ def test_an_unknown_machine_is_not_guessed_at(monkeypatch):
     with pytest.raises(OSError, match="riscv64"):
         seccomp.program(1)
     assert ctypes.sizeof(ctypes.c_void_p) == 8
+
+
+def test_a_child_that_cannot_put_on_a_layer_runs_nothing(monkeypatch):
+    def broken():
+        raise OSError("no memory just now")
+
+    report = {layer.name: "" for layer in LAYERS}
+    monkeypatch.setattr(seccomp, "install", broken)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            confine(Limits(), os.getppid(), report)
+        except OSError:
+            os._exit(71)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 71
+
+
+ENDED = {
+    "an unnamed signal": ("os.kill(os.getpid(), 40); return 1", "signal 40"),
+    "a huge answer to a reset": (
+        "os.write(3, (15 << 20).to_bytes(4, 'big') + bytes(1 << 20)); return 1", "spoke out of turn"
+    ),
+    "computing after its answer": (
+        "import signal\n"
+        "def burn(*_):\n"
+        "    while True: pass\n"
+        "signal.signal(signal.SIGALRM, burn)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05); return 1", "went on computing"
+    ),
+    "half an answer to no request": (
+        "import signal\n"
+        "def later(*_): os.write(3, bytes(100))\n"
+        "signal.signal(signal.SIGALRM, later)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.05); return 1", "without a request"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ENDED)
+def test_a_child_that_misbehaves_is_ended_and_its_neighbour_is_not(pool, name):
+    code, reason = ENDED[name]
+    bad, good = pool.open([program_of(code), HEALTHY])
+    (first,) = pool.reset([(bad, 0)])
+    if not isinstance(first, EnvError):  # it answered, and does the rest while nobody asks
+        deadline = time.monotonic() + 20.0
+        while not isinstance(first, EnvError) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            pool.reset([(good, 0)])
+            (first,) = pool.reset([(bad, 0)]) if pool.lost(bad) else (first,)
+    assert isinstance(first, EnvError) and reason in first.detail, first
+    (answer,) = pool.reset([(good, 1)])
+    assert isinstance(answer, Observation)
+    pool.close([bad, good])
+
+
+def test_signals_cannot_fill_the_queue_of_the_user(pool):
+    code = """
+        signal.pthread_sigmask(signal.SIG_BLOCK, range(34, 65))
+        queued = sum(LIBC.kill(os.getpid(), 34 + i % 30) == 0 for i in range(2000))
+        import resource
+        return resource.getrlimit(resource.RLIMIT_SIGPENDING)
+    """
+    (session,) = pool.open([program_of(code)])
+    (answer,) = pool.reset([(session, 0)])
+    assert answer.text == "ESCAPED: (0, 0)"
+    pool.close([session])
+
+
+def test_a_source_that_cannot_be_sent_is_its_own_fault_alone(pool):
+    bad, good, large = pool.open(["x = '\ud800'", HEALTHY, "#" * (2 << 20)])
+    assert bad.stage == large.stage == "parse"
+    assert "surrogate" in bad.detail and "bytes" in large.detail
+    (answer,) = pool.reset([(good, 0)])
+    assert isinstance(answer, Observation)
+    pool.close([good])
