@@ -167,6 +167,7 @@ def get_config() -> ConfigDict:
     c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution
     c.sandbox.memory_mib = 256
     c.sandbox.max_children = 512
+    c.sandbox.allow_missing = ()  # layers that this host may lack: sandbox_runner doctor
 
     c.eval = ConfigDict()
     c.eval.every = 0  # steps; besides before the first and after the last

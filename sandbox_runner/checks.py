@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
+
 from sandbox_runner import protocol
 from sandbox_runner.contract import REWARD_BOUND
 from sandbox_runner.types import EnvError, Limits
 
 STAGES = frozenset({"parse", "load", "contract", "robustness", "limits"})
-_EXPECTED = {
-    protocol.Open: protocol.Done,
-    protocol.Close: protocol.Done,
-    protocol.Reset: protocol.Text,
-    protocol.Solution: protocol.Text,
-    protocol.Step: protocol.Stepped,
-    protocol.Play: protocol.Played,
-}
 _DETAIL_CHARACTERS = 500
+_FRAME_EXTRA = 4096
+
+
+def largest_answer(request: protocol.Request, limits: Limits) -> int:
+    """Most bytes that an honest child needs for the body of its answer."""
+    texts = 1
+    if isinstance(request, protocol.Play):
+        texts = sum(len(episode.actions) + 2 for episode in request.episodes)
+    return min(protocol.MAX_FRAME, texts * (limits.observation_bytes + 64) + _FRAME_EXTRA)
 
 
 def check_answer(
@@ -27,8 +30,6 @@ def check_answer(
     if isinstance(answer, protocol.Failed):
         stage = answer.stage if answer.stage in STAGES else "robustness"
         return EnvError(stage, " ".join(answer.detail.split())[:_DETAIL_CHARACTERS])
-    if not isinstance(answer, _EXPECTED[type(request)]):
-        raise protocol.ProtocolError(f"{type(answer).__name__} is no answer to this request")
     if isinstance(answer, protocol.Stepped):
         _check_turn(answer, limits)
     elif isinstance(answer, protocol.Text):
@@ -43,6 +44,9 @@ def check_answer(
 def _check_played(request: protocol.Play, answer: protocol.Played, limits: Limits) -> None:
     if len(answer.transcripts) != len(request.episodes):
         raise protocol.ProtocolError("not one transcript per episode")
+    most_calls = sum(len(episode.actions) + 2 for episode in request.episodes)
+    if not (0 <= answer.cpu < math.inf and 0 <= answer.calls <= most_calls):
+        raise protocol.ProtocolError(f"{answer.calls} calls in {answer.cpu} s")
     for episode, transcript in zip(request.episodes, answer.transcripts, strict=True):
         if len(transcript.turns) > len(episode.actions):
             raise protocol.ProtocolError("more turns than actions")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 import types
 
@@ -11,16 +10,19 @@ from sandbox_runner import protocol
 from sandbox_runner.program import Program, over_budget
 from sandbox_runner.types import EnvError, Limits
 
+_DETAIL = 1000  # characters of a failure's detail
+
 
 def serve(descriptor: int, limits: Limits, module: types.ModuleType) -> None:
     """Answer requests on the connected socket `descriptor` until its other end is closed."""
-    connection = socket.socket(fileno=descriptor)
     program = Program(limits, module)
     inbox = protocol.Inbox()
-    while data := connection.recv(1 << 18):
-        for body in inbox.feed(data):
-            request = protocol.decode_request(body)
-            connection.sendall(_answer(program, request, limits))
+    while data := os.read(descriptor, 1 << 18):
+        inbox.add(data)
+        while (body := inbox.take()) is not None:
+            answer = memoryview(_answer(program, protocol.decode_request(body), limits))
+            while answer:
+                answer = answer[os.write(descriptor, answer) :]
     os._exit(0)
 
 
@@ -28,7 +30,7 @@ def _answer(program: Program, request: protocol.Request, limits: Limits) -> byte
     try:
         return protocol.encode(_run(program, request))
     except EnvError as error:
-        return protocol.encode(protocol.Failed(request.id, error.stage, error.detail))
+        return protocol.encode(protocol.Failed(request.id, error.stage, error.detail[:_DETAIL]))
     except protocol.ProtocolError:
         detail = "the observations of the episodes are too long to report"
         return protocol.encode(protocol.Failed(request.id, "limits", detail))

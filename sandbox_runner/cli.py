@@ -1,4 +1,5 @@
-"""The command line: `check` says whether programs are sound, `play` lets a person play one."""
+"""The command line: `check` says whether programs are sound, `play` lets a person play one, and
+`doctor` says how well this host can contain them."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from sandbox_runner.confine import MINIMUM
 from sandbox_runner.pool import Pool
-from sandbox_runner.types import EnvError, RunnerError, Verdict
+from sandbox_runner.types import EnvError, Limits, RunnerError, Verdict
 from sandbox_runner.validation import validate
 from sandbox_runner.validation.probes import as_action
 
@@ -40,6 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     play.add_argument("file", type=Path, metavar="FILE")
     play.add_argument("--seed", type=int, default=0)
     play.set_defaults(run=_play)
+    doctor = commands.add_parser("doctor", help="say which layers of confinement this host has")
+    doctor.add_argument("--json", action="store_true", help="one JSON object")
+    doctor.set_defaults(run=_doctor)
     for command in (check, play):
         command.add_argument("--max-turns", type=_positive, default=12, help="default 12")
     return parser
@@ -59,6 +64,21 @@ def _read(path: Path) -> str | None:
         return None
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    """0 when untrusted programs may run here, 1 when not."""
+    with Pool(Limits(allow_missing=MINIMUM)) as pool:
+        report = pool.layers()
+    safe = not any(report.get(name, "not tried") for name in MINIMUM)
+    if options.json:
+        print(json.dumps({"safe": safe, "layers": report}))
+    else:
+        for name, reason in report.items():
+            need = "required" if name in MINIMUM else "wanted"
+            print(f"{name:18} {need:9} {'present' if not reason else f'missing: {reason}'}")
+        print("safe" if safe else "not safe: a required layer is missing")
+    return ACCEPTED if safe else REJECTED
+
+
 def _check(options: argparse.Namespace) -> int:
     sources = [_read(path) for path in options.files]
     if None in sources:
@@ -75,7 +95,7 @@ def _report(path: Path, verdict: Verdict, as_json: bool) -> str:
         return json.dumps({"file": str(path)} | asdict(verdict))
     if verdict.accepted:
         return f"{path}: accepted"
-    return f"{path}: {verdict.stage}: {verdict.reason}"
+    return f"{path}: {verdict.stage}: {_printable(verdict.reason)}"
 
 
 def _play(options: argparse.Namespace) -> int:
@@ -89,12 +109,12 @@ def _play(options: argparse.Namespace) -> int:
         (start,) = pool.reset([(session, options.seed)])
         if isinstance(start, EnvError):
             return _broken(start)
-        print(start.text)
+        print(_printable(start.text))
         for line in sys.stdin:
             (result,) = pool.step([(session, as_action(line.rstrip("\n")))])
             if isinstance(result, EnvError):
                 return _broken(result)
-            print(result.observation)
+            print(_printable(result.observation))
             if result.terminated or result.truncated:
                 how = "terminated" if result.terminated else "truncated"
                 print(f"[{how}, reward {result.reward:g}]")
@@ -103,5 +123,13 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _broken(error: EnvError) -> int:
-    print(f"sandbox_runner: {error}", file=sys.stderr)
+    print(f"sandbox_runner: {_printable(str(error))}", file=sys.stderr)
     return REJECTED
+
+
+def _printable(text: str) -> str:
+    """A program's text without what a terminal would obey."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )

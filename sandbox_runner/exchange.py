@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from sandbox_runner import protocol
-from sandbox_runner.checks import check_answer
+from sandbox_runner.checks import check_answer, largest_answer
 from sandbox_runner.types import EnvError, Limits, RunnerError
 from sandbox_runner.zygote_client import ZygoteClient
 
@@ -89,6 +89,7 @@ class Exchange:
         self._zygotes: dict[int, ZygoteClient] = {}
         self._forking: dict[tuple[ZygoteClient, int], Child] = {}
         self._in_flight = 0
+        self._check_at = 0.0  # next look at the deadlines; kept from run to run, which may be short
 
     def __len__(self) -> int:
         return len(self._children)
@@ -153,15 +154,14 @@ class Exchange:
     def run(self, calls: Iterable[Call]) -> None:
         """Answer every call. Raises nothing: failures are answers."""
         waiting = deque(calls)
-        check_at = time.monotonic() + _TICK
         self._feed(waiting)
         while self._in_flight or waiting:
             for descriptor, events in self._epoll.poll(_TICK):
                 self._handle(descriptor, events)
             now = time.monotonic()
-            if now >= check_at:
+            if now >= self._check_at:
                 self._check_deadlines(now)
-                check_at = now + _TICK
+                self._check_at = now + _TICK
             if waiting:
                 self._feed(waiting)
 
@@ -199,9 +199,9 @@ class Exchange:
             self._flush(child)
 
     def _begin(self, child: Child, now: float) -> None:
-        """The clocks of the call at the head of the child's queue start."""
+        """The clocks of the call at the head of the child's queue start. CPU time counts from the
+        last answer: what a program computes without being asked is charged to the next call."""
         child.wall_base, child.sleep_base = now, None
-        child.cpu_base = child.cpu() or 0.0
 
     def _flush(self, child: Child) -> None:
         try:
@@ -244,17 +244,21 @@ class Exchange:
             self._lost(child)
             return
         try:
-            bodies = child.inbox.feed(data)
-            for body in bodies:
-                answer = protocol.decode_answer(body)
-                if not child.calls:
-                    raise protocol.ProtocolError("an answer without a request")
+            child.inbox.add(data)
+            while child.calls:
                 call = child.calls[0]
+                body = child.inbox.take(largest_answer(call.request, self._limits))
+                if body is None:
+                    return
+                answer = protocol.decode_answer(body, type(call.request))
                 call.answer = check_answer(call.request, answer, self._limits)
                 child.calls.popleft()
                 self._in_flight -= 1
+                child.cpu_base = child.cpu() or 0.0
                 if child.calls:
                     self._begin(child, time.monotonic())
+            if child.inbox:
+                raise protocol.ProtocolError("an answer without a request")
         except protocol.ProtocolError as error:
             self.end(child, EnvError("robustness", f"the process spoke out of turn: {error}"))
 
@@ -273,10 +277,16 @@ class Exchange:
 
     def _check_deadlines(self, now: float) -> None:
         for child in list(self._children.values()):
-            if child.calls:
-                error = self._overdue(child, now)
-                if error is not None:
-                    self.end(child, error)
+            error = self._overdue(child, now) if child.calls else self._restless(child)
+            if error is not None:
+                self.end(child, error)
+
+    @staticmethod
+    def _restless(child: Child) -> EnvError | None:
+        cpu = child.cpu()
+        if cpu is None or cpu - child.cpu_base <= _GRACE_CPU:
+            return None
+        return EnvError("limits", "went on computing after it had answered")
 
     def _overdue(self, child: Child, now: float) -> EnvError | RunnerError | None:
         limits, call = self._limits, child.calls[0]
@@ -293,6 +303,13 @@ class Exchange:
         return None
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
+
+
 def _cause_of_death(status: int, loading: bool) -> EnvError:
     stage = "load" if loading else "robustness"
     if os.WIFSIGNALED(status):
@@ -303,7 +320,7 @@ def _cause_of_death(status: int, loading: bool) -> EnvError:
             return EnvError("limits", "the CPU time of the process was used up")
         if number == signal.SIGKILL:
             return EnvError("limits", "the process was killed for its memory or hung up")
-        return EnvError(stage, f"the process was ended by {signal.Signals(number).name}")
+        return EnvError(stage, f"the process was ended by {_signal_name(number)}")
     if os.WIFEXITED(status):
         return EnvError(stage, f"the process exited with status {os.WEXITSTATUS(status)}")
     return EnvError(stage, "the process ended")

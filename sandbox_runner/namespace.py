@@ -21,6 +21,7 @@ import fractions
 import functools
 import hashlib
 import heapq
+import importlib
 import inspect
 import io
 import itertools
@@ -70,6 +71,28 @@ _GRADED = (
     ("$x+1$", r"$\frac{x^2-1}{x-1}$"),
 )
 _ALLOWED = sys.stdlib_module_names | {"numpy", "math_verify", contract.MODULE}
+
+
+_PRELOADED = (
+    "_bz2", "_csv", "_datetime", "_decimal", "_elementtree", "_hashlib", "_json", "_lzma",
+    "_queue", "_random", "_statistics", "_struct", "_uuid", "_zoneinfo", "array", "audioop",
+    "binascii", "calendar", "cmath", "colorsys", "concurrent.futures", "csv", "difflib",
+    "email.message", "fnmatch", "gettext", "graphlib", "html.parser", "ipaddress", "locale",
+    "logging", "mmap", "multiprocessing", "numbers", "numpy.fft", "numpy.linalg", "numpy.random",
+    "optparse", "pathlib", "pickle", "pprint", "pyexpat", "queue", "resource", "secrets", "select",
+    "shlex", "socket", "sqlite3", "struct", "symtable", "tempfile", "threading", "tokenize",
+    "unicodedata", "urllib.parse", "weakref", "xml.etree.ElementTree", "zlib", "zoneinfo",
+)  # fmt: skip
+
+
+def preload() -> None:
+    """Imports what a confined child could not: a compiled module needs memory that is executable.
+
+    Pure modules are found later too; those here are common enough to be shared by all children.
+    """
+    for name in _PRELOADED:
+        with contextlib.suppress(ImportError):  # not every Python has every one of them
+            importlib.import_module(name)
 
 
 def warm_up() -> None:

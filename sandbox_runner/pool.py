@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from sandbox_runner import protocol
+from sandbox_runner import confine, protocol
 from sandbox_runner.exchange import Call, Child, Exchange
 from sandbox_runner.types import (
     EnvError,
@@ -19,8 +19,20 @@ from sandbox_runner.types import (
 )
 
 HASH_SEEDS = (0, 1)
+MAX_SOURCE = 1 << 20  # bytes
 _CLOSED = RunnerError("the session is closed")
 T = TypeVar("T")
+
+
+def _unsendable(source: str) -> EnvError | None:
+    """Why no child can be given this source, or None."""
+    try:
+        size = len(source.encode())
+    except UnicodeEncodeError:
+        return EnvError("parse", "the source holds a lone surrogate, which no encoding can carry")
+    if size > MAX_SOURCE:
+        return EnvError("parse", f"the source has {size} bytes, at most {MAX_SOURCE} are allowed")
+    return None
 
 
 @dataclass
@@ -57,6 +69,17 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         self.shut_down()
 
+    def layers(self) -> confine.Report:
+        """The layers of confinement, each with "" or with why this host lacks it. Waits until the
+        first zygote is ready; raises RunnerError when the host cannot contain programs."""
+        self.start(0)
+        self._zygotes[0].wait_ready()
+        return dict(self._zygotes[0].report)
+
+    def lost(self, session: Session) -> bool:
+        """Whether the session's process has ended: every further call answers with its error."""
+        return self._get(session).child.error is not None
+
     def zygote_pids(self) -> list[int]:
         """For tools that watch the pool from outside."""
         return [zygote.pid for zygote in self._zygotes.values()]
@@ -84,26 +107,23 @@ class Pool:
     ) -> list[Session | EnvError]:
         """One instance per source. Sessions of one shareable source live in one child."""
         flags = [False] * len(sources) if shareable is None else shareable
-        children: list[Child] = []
-        with self._ending_unused(children):
-            for source, shared in zip(sources, flags, strict=True):
-                child = self._shared.get((source, max_turns)) if shared else None
-                if child is None or child.error is not None:
-                    child = self._start_child(0)
-                    if shared:
-                        self._shared[source, max_turns] = child
-                children.append(child)
-        return self._open_all(children, sources, max_turns)
+
+        def child_for(index: int) -> Child:
+            key = sources[index], max_turns
+            child = self._shared.get(key) if flags[index] else None
+            if child is None or child.error is not None:
+                child = self._start_child(0)
+                if flags[index]:
+                    self._shared[key] = child
+            return child
+
+        return self._open_each(sources, child_for, max_turns)
 
     def open_fresh(
         self, sources: Sequence[str], max_turns: int, hash_seed: int
     ) -> list[Session | EnvError]:
         """Each in a child of its own, under hash seed number 0 or 1; validation uses this."""
-        children: list[Child] = []
-        with self._ending_unused(children):
-            for _ in sources:
-                children.append(self._start_child(hash_seed))
-        return self._open_all(children, sources, max_turns)
+        return self._open_each(sources, lambda _: self._start_child(hash_seed), max_turns)
 
     def open_beside(self, sessions: Sequence[Session]) -> list[Session | EnvError]:
         """Another instance in the child of each session, all with the first one's `max_turns`."""
@@ -191,6 +211,21 @@ class Pool:
                 self._exchange.end(live.child, _CLOSED)
         self._exchange.run(call for call in calls if call.child.error is None)
         self._forget_lost_children()
+
+    def _open_each(
+        self, sources: Sequence[str], child_for: Callable[[int], Child], max_turns: int
+    ) -> list[Session | EnvError]:
+        """An instance of each source that can be sent, in the child for its index."""
+        results: list[Session | EnvError | None] = [_unsendable(source) for source in sources]
+        good = [index for index, error in enumerate(results) if error is None]
+        children: list[Child] = []
+        with self._ending_unused(children):
+            for index in good:
+                children.append(child_for(index))
+        opened = self._open_all(children, [sources[index] for index in good], max_turns)
+        for index, result in zip(good, opened, strict=True):
+            results[index] = result
+        return results
 
     @contextmanager
     def _ending_unused(self, children: list[Child]) -> Iterator[None]:

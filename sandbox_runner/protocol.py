@@ -7,10 +7,13 @@ id of its request; answers come in the order of the requests.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 MAX_FRAME = 16 << 20
 _HEADER = 4
+_MOST_ITEMS = 4096  # of a list in an answer; empty ones are small in a frame and large in memory
 
 
 class ProtocolError(Exception):
@@ -93,13 +96,13 @@ class Turn(msgspec.Struct, array_like=True, frozen=True):
 class Transcript(msgspec.Struct, array_like=True, frozen=True):
     first: str
     solution: str | None
-    turns: list[Turn]
+    turns: Annotated[list[Turn], msgspec.Meta(max_length=_MOST_ITEMS)]
 
 
 class Played(_Message):
     """Transcripts in the order of the episodes, and the CPU seconds and calls they took."""
 
-    transcripts: list[Transcript]
+    transcripts: Annotated[list[Transcript], msgspec.Meta(max_length=_MOST_ITEMS)]
     cpu: float
     calls: int
 
@@ -109,7 +112,12 @@ Answer = Done | Text | Stepped | Played | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(Request)
-_answer_decoder = msgspec.msgpack.Decoder(Answer)
+_ANSWERS: dict[type[Request], type[Answer]] = {
+    Open: Done, Close: Done, Reset: Text, Solution: Text, Step: Stepped, Play: Played
+}  # fmt: skip
+_answer_decoders = {
+    request: msgspec.msgpack.Decoder(answer | Failed) for request, answer in _ANSWERS.items()
+}
 
 
 def encode(message: Request | Answer) -> bytes:
@@ -127,14 +135,15 @@ def decode_request(body: bytes) -> Request:
     return _decode(_request_decoder, body)
 
 
-def decode_answer(body: bytes) -> Answer:
-    return _decode(_answer_decoder, body)
+def decode_answer(body: bytes, request: type[Request]) -> Answer:
+    """An answer of the type that such a request has, or a failure; all else is a ProtocolError."""
+    return _decode(_answer_decoders[request], body)
 
 
 def _decode(decoder: msgspec.msgpack.Decoder, body: bytes):
     try:
         return decoder.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, MemoryError) as error:
         raise ProtocolError(f"bad message: {error}") from error
 
 
@@ -144,20 +153,24 @@ class Inbox:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """Bodies completed by `data`. Raises ProtocolError on a length above MAX_FRAME."""
+    def __bool__(self) -> bool:
+        return bool(self._buffer)
+
+    def add(self, data: bytes) -> None:
+        self._buffer += data
+
+    def take(self, largest: int = MAX_FRAME) -> bytes | None:
+        """The next body, None while it is incomplete. Raises ProtocolError when it announces more
+        than `largest` bytes."""
         buffer = self._buffer
-        buffer += data
-        bodies, start = [], 0
-        while len(buffer) - start >= _HEADER:
-            size = int.from_bytes(buffer[start : start + _HEADER], "big")
-            if size > MAX_FRAME:
-                raise ProtocolError(f"frame of {size} bytes, at most {MAX_FRAME} allowed")
-            end = start + _HEADER + size
-            if len(buffer) < end:
-                break
-            bodies.append(bytes(buffer[start + _HEADER : end]))
-            start = end
-        if start:
-            del buffer[:start]
-        return bodies
+        if len(buffer) < _HEADER:
+            return None
+        size = int.from_bytes(buffer[:_HEADER], "big")
+        if size > largest:
+            raise ProtocolError(f"frame of {size} bytes, at most {largest} allowed")
+        end = _HEADER + size
+        if len(buffer) < end:
+            return None
+        body = bytes(buffer[_HEADER:end])
+        del buffer[:end]
+        return body

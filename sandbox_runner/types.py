@@ -25,11 +25,11 @@ class Limits:
     observation_bytes: int = 64 * 1024
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
     print_bytes: int = 10_000_000
-    file_bytes: int = MEBIBYTE
     open_files: int = 64
     max_children: int = 512
     max_in_flight: int = 128  # requests that wait for an answer, over all children
     start_wall: float = 120.0  # until a zygote has imported everything
+    allow_missing: tuple[str, ...] = ()  # layers that a host may lack: see confine.MINIMUM
 
 
 class EnvError(Exception):

@@ -4,7 +4,8 @@ It runs no untrusted code and talks to its pool over one SEQPACKET socket:
 
     pool -> zygote   b"F" id, with a socket as ancillary data: fork a child that serves it
                      b"S" id pid: how did this child end? (it is killed if it has not)
-    zygote -> pool   b"R": ready;  b"F" id pid, with a pidfd;  b"S" id wait-status
+    zygote -> pool   b"R" report: ready, with the layers of confinement as JSON
+                     b"F" id pid, with a pidfd;  b"S" id wait-status
 
 Integers are 4 bytes, big-endian. When the pool's end is closed, or the pool's process is gone,
 every child is killed and the zygote ends.
@@ -35,31 +36,53 @@ def main(control: int, owner: int, limits: str) -> None:
     os.closerange(max(control, 2) + 1, 1 << 16)
     confine.adopt_orphans()
     confine.leave_file_system()
+    missing = confine.enter_namespaces()
+    namespace.preload()
     namespace.warm_up()
     module = namespace.prepare_module()
     gc.collect()
     gc.freeze()
     gc.disable()
-    Zygote(control, owner, parsed, module).run()
+    Zygote(control, owner, parsed, module, _probe(parsed, missing)).run()
+
+
+def _probe(limits: Limits, namespaces_missing: str) -> confine.Report:
+    """What a child that tries every layer reports; nothing when it could not say."""
+    me = os.getpid()
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            report = confine.probe(limits, me, namespaces_missing)
+            os.write(writer, msgspec.json.encode(report))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        report = pipe.read()
+    os.waitpid(pid, 0)
+    return msgspec.json.decode(report or b"{}", type=confine.Report)
 
 
 class Zygote:
     """Forks, reaps, and kills what is left of a child's process group once the child is gone."""
 
     def __init__(
-        self, control: int, owner: int, limits: Limits, module: types.ModuleType
-    ) -> None:
+        self, control: int, owner: int, limits: Limits, module: types.ModuleType,
+        report: confine.Report,
+    ) -> None:  # fmt: skip
         self._socket = socket.socket(fileno=control)
         self._owner = owner
         self._limits = limits
         self._module = module
+        self._report = report
         self._alive: set[int] = set()
         self._ended: dict[int, int] = {}
 
     def run(self) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        self._socket.send(b"R")
+        self._socket.send(b"R" + msgspec.json.encode(self._report))
         while True:
             if poll.poll(_TICK_MS):
                 data, descriptors, _, _ = socket.recv_fds(self._socket, 64, 1)
@@ -103,7 +126,7 @@ class Zygote:
         try:
             os.setpgid(0, 0)
             kept = confine.keep_only(descriptor)
-            confine.confine(self._limits, zygote)
+            confine.confine(self._limits, zygote, self._report)
             gc.enable()
             child.serve(kept, self._limits, self._module)
         finally:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from sandbox_runner import confine
 from sandbox_runner.types import Limits, RunnerError
 
 _MAIN = (
@@ -42,6 +43,7 @@ class ZygoteClient:
         self._limits = limits
         self._forked = forked
         self._ready = False
+        self.report: confine.Report = {}
         self._statuses: dict[int, int] = {}
         self._requests = 0
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
@@ -111,7 +113,7 @@ class ZygoteClient:
         """Take in every message that has arrived. Raises RunnerError when the zygote is gone."""
         while True:
             try:
-                data, descriptors, _, _ = socket.recv_fds(self._socket, 64, 1)
+                data, descriptors, _, _ = socket.recv_fds(self._socket, 4096, 1)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -135,6 +137,8 @@ class ZygoteClient:
     def _dispatch(self, data: bytes, descriptors: list[int]) -> None:
         kind = data[:1]
         if kind == b"R":
+            self.report = msgspec.json.decode(data[1:], type=confine.Report)
+            confine.insist(self.report, self._limits.allow_missing)
             self._ready = True
         elif kind == b"F":
             request, pid = struct.unpack(">II", data[1:])

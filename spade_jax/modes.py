@@ -182,11 +182,24 @@ class open_rooms:
     def __enter__(self) -> Rooms:
         self._workdir.mkdir(parents=True, exist_ok=True)
         tie_to_config(self._config, self._workdir)
-        self._rooms = rooms_lib.build(self._config, self._workdir)
-        return self._rooms
+        self._pool = rooms_lib.open_pool(self._config)
+        try:
+            _report_layers(self._pool.layers(), self._workdir)
+            return rooms_lib.build(self._config, self._workdir, self._pool)
+        except BaseException:
+            self._pool.shut_down()
+            raise
 
     def __exit__(self, *_) -> None:
-        self._rooms.close()
+        self._pool.shut_down()
+
+
+def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
+    """Keeps the layers of confinement with the run, and names the ones that this host lacks."""
+    (workdir / "sandbox.json").write_bytes(msgspec.json.encode(layers))
+    for name, reason in layers.items():
+        if reason:
+            rich.print(f"[yellow]sandbox layer {name} is missing[/]: {escape(reason)}")
 
 
 def _trained(rooms: Rooms) -> RunState:

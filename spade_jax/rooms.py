@@ -51,9 +51,6 @@ class Rooms:
     advantage_settings: DesignerAdvantageSettings
     memory_settings: MemorySettings
 
-    def close(self) -> None:
-        self.pool.shut_down()
-
 
 def _pick(section: ConfigDict, settings_class, **more):
     """An instance of a settings dataclass from the fields of the same names."""
@@ -89,12 +86,34 @@ def _check_rows(config: ConfigDict, mesh) -> None:
                 )
 
 
-def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
+def open_pool(config: ConfigDict) -> sandbox_runner.Pool:
+    """A sandbox pool whose host was checked.
+
+    Raises:
+        RunnerError: the host cannot contain untrusted programs; nothing is left running.
+    """
+    pool = sandbox_runner.Pool(
+        sandbox_runner.Limits(
+            call_cpu=config.sandbox.call_cpu,
+            memory_bytes=config.sandbox.memory_mib << 20,
+            max_children=config.sandbox.max_children,
+            allow_missing=tuple(config.sandbox.allow_missing),
+        )
+    )
+    try:
+        pool.layers()
+    except BaseException:
+        pool.shut_down()
+        raise
+    return pool
+
+
+def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Pool) -> Rooms:
     """All parts; compiles nothing yet.
 
     Raises:
         ConfigError, CorpusError, MeshError, ModelError, PromptError, TextError, WarmStartError:
-            a setting does not fit what is there; nothing is left running.
+            a setting does not fit what is there.
     """
     cache = config.compilation_cache or str((workdir / "compilation_cache").absolute())
     jax.config.update("jax_compilation_cache_dir", cache)
@@ -117,12 +136,6 @@ def build(config: ConfigDict, workdir: pathlib.Path) -> Rooms:
         _pick(config.learner, OptimizerSettings),
     )  # fmt: skip
     matcher = SkillMatcher(_references(), designer.skill_similarity)
-    limits = sandbox_runner.Limits(
-        call_cpu=config.sandbox.call_cpu,
-        memory_bytes=config.sandbox.memory_mib << 20,
-        max_children=config.sandbox.max_children,
-    )
-    pool = sandbox_runner.Pool(limits)
     return Rooms(
         config=config,
         workdir=workdir,

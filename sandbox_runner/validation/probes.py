@@ -21,8 +21,7 @@ _WORDS = (
 )  # fmt: skip
 _MARKERS = ("\\boxed", "<tool_call>", "<answer>")
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_TOKEN_START, _TOKEN_END = r"(?<!\w)(?<!\d\.)", r"(?!\w)(?!\.\d)"
+_OPENING, _CLOSING = "<answer>", "</answer>"
 
 
 def probe_episode(max_turns: int) -> list[str]:
@@ -58,18 +57,47 @@ def solution_lines(text: str) -> list[str]:
 
 def answer_of(solution: str) -> str:
     """What a solution amounts to: its submitted answer, else its one line, else all its lines."""
-    submitted = _ANSWER.findall(solution)
-    if submitted:
-        return submitted[-1].strip()
+    end = solution.rfind(_CLOSING)
+    start = solution.rfind(_OPENING, 0, max(0, end))
+    if start >= 0:
+        return solution[start + len(_OPENING) : end].strip()
     boxed = _BOXED.fullmatch(solution.strip())
     return (boxed.group(1) if boxed else solution).strip()
 
 
 def shows(observation: str, answer: str) -> bool:
-    """Whether the whole `answer` stands in the text as a token, whatever its case and spacing."""
-    words = answer.split()
-    if len("".join(words)) < 3:
+    """Whether the whole `answer` stands in the text as a token, whatever its case and spacing.
+
+    Both texts are the program's and may be long and malicious, so no regular expression is made
+    of them.
+    """
+    several = "\n" in answer
+    wanted, text = _flat(answer, several), _flat(observation, several)
+    if len(wanted.replace(" ", "")) < 3:
         return False
-    separator = r"[\s,;]+" if "\n" in answer else r"\s+"
-    pattern = separator.join(re.escape(word) for word in words)
-    return re.search(_TOKEN_START + pattern + _TOKEN_END, observation, re.IGNORECASE) is not None
+    start = text.find(wanted)
+    while start >= 0:
+        if _stands_alone(text, start, start + len(wanted)):
+            return True
+        start = text.find(wanted, start + 1)
+    return False
+
+
+def _flat(text: str, several: bool) -> str:
+    """Lower case, one space between words; several answers may also be separated by , and ;."""
+    if several:
+        text = text.replace(",", " ").replace(";", " ")
+    return " ".join(text.lower().split())
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether text[start:end] is not part of a longer word or number."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if _is_word(before[-1:]) or _is_word(after[:1]):
+        return False
+    decimals = after[:1] == "." and after[1:].isdecimal()
+    return not decimals and not (before[-1:] == "." and before[:1].isdecimal() and len(before) == 2)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

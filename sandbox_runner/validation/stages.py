@@ -112,9 +112,10 @@ def leak(evidence: Evidence) -> str | None:
     shown = {"the first observation": first, "a reply to a wrong action": later}
     seen = [0] * len(evidence.seeds)
     where = ""
+    answers = [answer_of(solution or "") for solution in evidence.solutions]
     for place, texts in shown.items():
-        for i, answer in enumerate(evidence.solutions):
-            if not seen[i] and answer and any(shows(t, answer_of(answer)) for t in texts[i]):
+        for i, answer in enumerate(answers):
+            if not seen[i] and any(shows(text, answer) for text in texts[i]):
                 seen[i], where = 1, where or place
     if sum(seen) < LEAK_RATE * len(seen):
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox_runner import cli
+from sandbox_runner.confine import MINIMUM
 
 DATA = Path(__file__).parent / "data"
 SOUND = str(DATA / "sound/guess_number.py")
@@ -51,3 +52,14 @@ def test_accepted_files_exit_0_also_from_another_folder(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{SOUND}: accepted\n"
+
+
+def test_doctor_names_every_layer_and_its_status_says_whether_it_is_safe(capsys):
+    status = cli.main(["doctor", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert set(MINIMUM) < set(found["layers"])
+    assert status == (0 if found["safe"] else 1)
+    assert cli.main(["doctor"]) == status
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(found["layers"]) + 1
+    assert all("present" in line or "missing: " in line for line in lines[:-1])
