@@ -19,6 +19,7 @@ import numpy as np
 import rich
 import scipy.stats
 from absl import app, flags
+from rich.console import Console
 from rich.table import Table
 
 from launch.sweeps import STUDY, Sweep
@@ -232,7 +233,7 @@ def main(argv: list[str]) -> None:
     result = table(STUDY, root, split)
     rich.print(result)
     with (root / f"table_{split}.txt").open("w") as file:
-        rich.print(result, file=file)
+        Console(file=file, width=118).print(result)  # whatever the terminal's width
     print(root / f"table_{split}.txt")
 
 
