@@ -30,17 +30,19 @@ def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
         text = msgspec.json.format(msgspec.json.encode(_plain(config)), indent=1)
         path.write_bytes(text)
         return
-    changed = [key for key in differences(config, workdir) if not key.startswith(MAY_CHANGE)]
-    if changed:
-        raise SettingsError(
-            f"{describe(config, workdir, changed)}; use another --workdir"
-        )
+    if changed := differences(config, workdir):
+        raise SettingsError(f"{describe(config, workdir, changed)}; use another --workdir")
 
 
 def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
-    """The dotted keys of `config` whose values are not those that WORKDIR/config.json holds."""
+    """The dotted keys of `config` that may not change and whose values are not those that
+    WORKDIR/config.json holds."""
     before, now = _stored(workdir), _flat(_plain(config))
-    return [key for key, value in now.items() if before.get(key) != value]
+    return [
+        key
+        for key, value in now.items()
+        if before.get(key) != value and not key.startswith(MAY_CHANGE)
+    ]
 
 
 def describe(config: ConfigDict, workdir: pathlib.Path, keys: Sequence[str]) -> str:

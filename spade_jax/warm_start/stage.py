@@ -89,10 +89,8 @@ def _borrow(config: ConfigDict, lender: pathlib.Path, folder: pathlib.Path) -> N
     if not (lender / "warm_start" / "rows").is_dir() or not (lender / settings.FILE).is_file():
         raise rows.WarmStartError(f"warm_start.path={lender}: expected a workdir of this version")
     changed = [key for key in settings.differences(config, lender) if key.startswith(SHAPES_IT)]
-    if changed := [key for key in changed if key not in settings.MAY_CHANGE]:
-        raise rows.WarmStartError(
-            f"warm_start.path: {settings.describe(config, lender, changed)}"
-        )
+    if changed:
+        raise rows.WarmStartError(f"warm_start.path: {settings.describe(config, lender, changed)}")
     partial = folder.with_name("warm_start.partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(lender / "warm_start", partial)
