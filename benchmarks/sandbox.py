@@ -10,7 +10,7 @@ import json
 import statistics
 import time
 
-from sandbox_runner import Limits, Pool
+from sandbox_runner import BlockingPool, Limits
 
 ROUNDS = 5
 CHILDREN = 64
@@ -30,7 +30,7 @@ class ToyEnv:
 """
 
 
-def pooled_steps(pool: Pool) -> tuple[float, float]:
+def pooled_steps(pool: BlockingPool) -> tuple[float, float]:
     """`CHILDREN` children, all of them busy: steps per second, and microseconds of this process's
     CPU per step."""
     sessions = pool.open([TOY] * CHILDREN, max_turns=STEPS + 1)
@@ -59,7 +59,7 @@ def threaded_steps() -> float:
         return CHILDREN * STEPS / (time.perf_counter() - began)
 
 
-def start_ms(pool: Pool) -> float:
+def start_ms(pool: BlockingPool) -> float:
     """Milliseconds of wall time from `open` to the first observation, one child at a time."""
     times = []
     for seed in range(STARTS):
@@ -72,7 +72,7 @@ def start_ms(pool: Pool) -> float:
 
 
 def main() -> None:
-    with Pool(Limits()) as pool:
+    with BlockingPool(Limits()) as pool:
         pool.layers()
         pooled, cpu, threaded = [], [], []
         for _ in range(ROUNDS):

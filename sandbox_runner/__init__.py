@@ -1,7 +1,8 @@
 """Runs untrusted, generated environment programs in confined child processes."""
 
-from sandbox_runner.pool import Pool
+from sandbox_runner.pool import BlockingPool, Pool
 from sandbox_runner.types import (
+    BatchError,
     EnvError,
     Limits,
     Observation,
@@ -13,6 +14,8 @@ from sandbox_runner.types import (
 from sandbox_runner.validation import validate
 
 __all__ = [
+    "BatchError",
+    "BlockingPool",
     "EnvError",
     "Limits",
     "Observation",

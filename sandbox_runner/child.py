@@ -10,6 +10,7 @@ from sandbox_runner import protocol
 from sandbox_runner.program import Program, over_budget
 from sandbox_runner.types import EnvError, Limits
 
+CONNECTION = 3  # the descriptor of the socket to the pool
 _DETAIL = 1000  # characters of a failure's detail
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from sandbox_runner.confine import MINIMUM
-from sandbox_runner.pool import Pool
+from sandbox_runner import confine
+from sandbox_runner.pool import BlockingPool
 from sandbox_runner.types import EnvError, Limits, RunnerError, Verdict
 from sandbox_runner.validation import validate
 from sandbox_runner.validation.probes import as_action
@@ -66,14 +66,14 @@ def _read(path: Path) -> str | None:
 
 def _doctor(options: argparse.Namespace) -> int:
     """0 when untrusted programs may run here, 1 when not."""
-    with Pool(Limits(allow_missing=MINIMUM)) as pool:
+    with BlockingPool(Limits(allow_missing=confine.ALLOWABLE)) as pool:
         report = pool.layers()
-    safe = not any(report.get(name, "not tried") for name in MINIMUM)
+    safe = not confine.unmet(report)
     if options.json:
         print(json.dumps({"safe": safe, "layers": report}))
     else:
         for name, reason in report.items():
-            need = "required" if name in MINIMUM else "wanted"
+            need = "required" if name in confine.ALLOWABLE else "wanted"
             print(f"{name:18} {need:9} {'present' if not reason else f'missing: {reason}'}")
         print("safe" if safe else "not safe: a required layer is missing")
     return ACCEPTED if safe else REJECTED
@@ -83,7 +83,7 @@ def _check(options: argparse.Namespace) -> int:
     sources = [_read(path) for path in options.files]
     if None in sources:
         return USAGE
-    with Pool() as pool:
+    with BlockingPool() as pool:
         verdicts = validate(pool, sources, options.max_turns)
     for path, verdict in zip(options.files, verdicts, strict=True):
         print(_report(path, verdict, options.json))
@@ -102,7 +102,7 @@ def _play(options: argparse.Namespace) -> int:
     source = _read(options.file)
     if source is None:
         return USAGE
-    with Pool() as pool:
+    with BlockingPool() as pool:
         (session,) = pool.open([source], max_turns=options.max_turns)
         if isinstance(session, EnvError):
             return _broken(session)

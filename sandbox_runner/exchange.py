@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
@@ -13,197 +12,183 @@ from collections.abc import Iterable
 
 from sandbox_runner import protocol
 from sandbox_runner.checks import check_answer, largest_answer
+from sandbox_runner.child_process import Call, ChildProcess
 from sandbox_runner.types import EnvError, Limits, RunnerError
 from sandbox_runner.zygote_client import ZygoteClient
 
-_TICK = 0.05  # seconds between two looks at the deadlines
+TICK = 0.05  # seconds between two looks at the deadlines
+_SHORT_CALL = 0.2  # seconds for which nobody asks whether a child sleeps
 _GRACE_CPU = 0.25  # the child's own timer is exact; the pool's is the one it cannot touch
 
 
-class Child:
-    """One child process as the pool sees it. `error` is set once and for all when it is lost."""
-
-    def __init__(self, zygote: ZygoteClient, connection: socket.socket) -> None:
-        self.zygote = zygote
-        self.connection = connection
-        self.pid: int | None = None
-        self.pidfd: int | None = None
-        self.error: EnvError | RunnerError | None = None
-        self.sessions: set[int] = set()
-        self.inbox = protocol.Inbox()
-        self.outbox = bytearray()
-        self.blocked = False  # the outbox waits for the socket
-        self.calls: deque[Call] = deque()
-        self.cpu_base = 0.0
-        self.wall_base = time.monotonic()
-        self.sleep_base: float | None = None
-
-    def cpu(self) -> float | None:
-        """CPU seconds used so far; None when the process is unknown or gone."""
-        if self.pid is None:
-            return None
-        try:
-            return time.clock_gettime((~self.pid << 3) | 2)  # clock_getcpuclockid(3)
-        except OSError:
-            return None
-
-    def slept(self, now: float) -> float:
-        """Seconds neither run nor waited for a processor, since the first look at this call."""
-        try:
-            with open(f"/proc/{self.pid}/schedstat", "rb") as schedstat:
-                ran, waited = schedstat.read().split()[:2]
-        except (OSError, ValueError):
-            return 0.0  # a kernel without it, or a process that is gone
-        asleep = now - (int(ran) + int(waited)) * 1e-9
-        if self.sleep_base is None:
-            self.sleep_base = asleep
-        return asleep - self.sleep_base
-
-    def kill(self) -> None:
-        if self.pidfd is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-
-
-class Call:
-    """A request on its way; `answer` is set when `exchange` returns."""
-
-    def __init__(self, child: Child, request: protocol.Request, cpu: float) -> None:
-        try:
-            self.frame = protocol.encode(request)
-        except protocol.ProtocolError as error:
-            raise RunnerError(f"the request cannot be sent: {error}") from error
-        self.child = child
-        self.request = request
-        self.cpu = cpu
-        self.answer: protocol.Answer | EnvError | RunnerError | None = None
-
-
 class Exchange:
-    """Owns the children's sockets. Not for use by several threads."""
+    """Owns the children's sockets and never waits, except in `turn` for as long as it is told.
+
+    `submit` takes calls, `turn` moves them on; each call says when it is answered. All failures are
+    answers. Not for use by several threads.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._total_bytes = limits.total_bytes or _half_of_the_machine()
         self._epoll = select.epoll()
-        self._children: dict[int, Child] = {}  # by file descriptor of the socket
+        self._children: dict[int, ChildProcess] = {}  # by file descriptor of the socket
         self._zygotes: dict[int, ZygoteClient] = {}
-        self._forking: dict[tuple[ZygoteClient, int], Child] = {}
+        self._forking: dict[tuple[ZygoteClient, int], ChildProcess] = {}
+        self._dying: dict[tuple[ZygoteClient, int], ChildProcess] = {}
+        self._waiting: deque[Call] = deque()
+        self._served: set[ChildProcess] = set()  # since the last look at their memory
         self._in_flight = 0
-        self._check_at = 0.0  # next look at the deadlines; kept from run to run, which may be short
+        self._check_at = 0.0  # next look at the deadlines
 
     def __len__(self) -> int:
         return len(self._children)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `turn` has something to do."""
+        return self._epoll.fileno()
 
     def start_zygote(self, hash_seed: int) -> ZygoteClient:
         zygote = ZygoteClient(
             self._limits,
             hash_seed,
-            lambda request, pid, pidfd: self._forked((zygote, request), pid, pidfd),
+            lambda request, number, pidfd: self._forked((zygote, request), number, pidfd),
+            lambda request, status: self._ended((zygote, request), status),
         )
         self._zygotes[zygote.fileno()] = zygote
         self._epoll.register(zygote.fileno(), select.EPOLLIN)
         return zygote
 
-    def drop_zygote(self, zygote: ZygoteClient) -> None:
+    def drop_zygote(self, zygote: ZygoteClient, error: RunnerError | None = None) -> None:
         """Forget a zygote that is dead or no longer wanted; its children are lost."""
         if self._zygotes.pop(zygote.fileno(), None) is None:
             return
         self._epoll.unregister(zygote.fileno())
-        error = zygote.error()
+        zygote.failure = error = error or zygote.error()
+        zygote.close()
+        for asked in (self._forking, self._dying):
+            for key in [key for key in asked if key[0] is zygote]:
+                self.end(asked.pop(key), error)
         for child in [c for c in self._children.values() if c.zygote is zygote]:
             self.end(child, error)
-        zygote.close()
 
-    def start_child(self, zygote: ZygoteClient) -> Child:
+    def start_child(self, zygote: ZygoteClient) -> ChildProcess:
+        """A child that can be given calls at once, though it may not be there yet."""
         if len(self) >= self._limits.max_children:
             raise RunnerError(
                 f"{len(self)} children are alive: close sessions or raise Limits.max_children"
             )
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise RunnerError(
+                f"no more sockets for children ({error}): raise the limit on open files"
+            ) from error
         ours.setblocking(False)
-        with theirs:
-            try:
-                request = zygote.fork(theirs)
-            except RunnerError:
-                ours.close()
-                raise
-        child = Child(zygote, ours)
-        self._forking[zygote, request] = child
+        child = ChildProcess(zygote, ours)
         self._children[ours.fileno()] = child
         self._epoll.register(ours.fileno(), select.EPOLLIN)
+        self._forking[zygote, zygote.fork(theirs)] = child
+        self._watch(zygote)
         return child
 
-    def end(self, child: Child, error: EnvError | RunnerError) -> None:
+    def end(self, child: ChildProcess, error: EnvError | RunnerError) -> None:
         """Kill the child; `error` answers all its present and later calls."""
         if child.error is not None:
             return
         child.error = error
-        child.kill()
-        for call in child.calls:
-            call.answer = error
-        self._in_flight -= len(child.calls)
-        child.calls.clear()
-        descriptor = child.connection.fileno()
-        self._epoll.unregister(descriptor)
-        del self._children[descriptor]
-        child.connection.close()
-        if child.pidfd is not None:
-            os.close(child.pidfd)
-            child.pidfd = None
+        self._silence(child)
+        child.release()
+        calls, child.calls = child.calls, deque()
+        self._in_flight -= len(calls)
+        for call in calls:
+            self._answer(call, error)
 
-    def run(self, calls: Iterable[Call]) -> None:
-        """Answer every call. Raises nothing: failures are answers."""
-        waiting = deque(calls)
-        self._feed(waiting)
-        while self._in_flight or waiting:
-            for descriptor, events in self._epoll.poll(_TICK):
-                self._handle(descriptor, events)
-            now = time.monotonic()
-            if now >= self._check_at:
-                self._check_deadlines(now)
-                self._check_at = now + _TICK
-            if waiting:
-                self._feed(waiting)
+    def submit(self, calls: Iterable[Call]) -> None:
+        self._waiting.extend(calls)
+        self._feed()
+
+    def turn(self, seconds: float) -> None:
+        """Move everything on that can be moved; wait for something to do for at most `seconds`."""
+        for descriptor, events in self._epoll.poll(seconds):
+            self._handle(descriptor, events)
+        now = time.monotonic()
+        if now >= self._check_at:
+            self._check_zygotes(now)
+            self._check_children(now)
+            self._check_memory()
+            self._check_at = now + TICK
+        if self._waiting:
+            self._feed()
 
     def close(self) -> None:
-        for child in list(self._children.values()):
-            self.end(child, RunnerError("the pool is closed"))
+        """Nothing is left of children and zygotes; what was not answered is answered now."""
+        closed = RunnerError("the pool is closed")
         for zygote in list(self._zygotes.values()):
-            zygote.close()
-        self._zygotes.clear()
+            self.drop_zygote(zygote, closed)
+        self._feed()
         self._epoll.close()
 
-    def _forked(self, key: tuple[ZygoteClient, int], pid: int, pidfd: int) -> None:
-        child = self._forking.pop(key)
-        child.pid, child.pidfd = pid, pidfd
-        if child.error is not None:  # ended before it was known
-            child.kill()
-            os.close(pidfd)
-            child.pidfd = None
+    @staticmethod
+    def _answer(call: Call, answer: protocol.Answer | EnvError | RunnerError) -> None:
+        call.answer = answer
+        call.answered(call)
 
-    def _feed(self, waiting: deque[Call]) -> None:
+    def _watch(self, zygote: ZygoteClient) -> None:
+        events = select.EPOLLIN | (select.EPOLLOUT if zygote.blocked else 0)
+        self._epoll.modify(zygote.fileno(), events)
+
+    def _silence(self, child: ChildProcess) -> None:
+        """Listen to this child no more."""
+        descriptor = child.connection.fileno()
+        if self._children.pop(descriptor, None) is not None:
+            self._epoll.unregister(descriptor)
+
+    def _forked(self, key: tuple[ZygoteClient, int], number: int, pidfd: int) -> None:
+        child = self._forking.pop(key)
+        child.forked(number, pidfd)
+        if child.error is not None:  # ended before it was there
+            child.release()
+        elif child.hung_up:
+            self._ask_how_it_died(child)
+
+    def _ended(self, key: tuple[ZygoteClient, int], status: int) -> None:
+        child = self._dying.pop(key)
+        loading = bool(child.calls) and isinstance(child.calls[0].request, protocol.Open)
+        self.end(child, _cause_of_death(status, loading))
+
+    def _ask_how_it_died(self, child: ChildProcess) -> None:
+        self._dying[child.zygote, child.zygote.ask(child.number)] = child
+        self._watch(child.zygote)
+
+    def _feed(self) -> None:
         touched = {}
-        while waiting and self._in_flight < self._limits.max_in_flight:
-            call = waiting.popleft()
+        now = time.monotonic()
+        while self._waiting and self._in_flight < self._limits.max_in_flight:
+            call = self._waiting.popleft()
             child = call.child
             if child.error is not None:
-                call.answer = child.error
+                self._answer(call, child.error)
                 continue
-            child.outbox += call.frame
             child.calls.append(call)
             self._in_flight += 1
             if len(child.calls) == 1:
-                self._begin(child, time.monotonic())
-            touched[child] = None
+                self._begin(child, now)
+            if not child.hung_up:
+                child.outbox += call.frame
+                touched[child] = None
         for child in touched:
             self._flush(child)
 
-    def _begin(self, child: Child, now: float) -> None:
+    def _begin(self, child: ChildProcess, now: float) -> None:
         """The clocks of the call at the head of the child's queue start. CPU time counts from the
         last answer: what a program computes without being asked is charged to the next call."""
         child.wall_base, child.sleep_base = now, None
+        self._served.add(child)
 
-    def _flush(self, child: Child) -> None:
+    def _flush(self, child: ChildProcess) -> None:
+        if child.hung_up or child.error is not None:
+            return
         try:
             sent = child.connection.send(child.outbox)
             del child.outbox[:sent]
@@ -218,22 +203,25 @@ class Exchange:
             self._epoll.modify(child.connection.fileno(), events)
 
     def _handle(self, descriptor: int, events: int) -> None:
-        zygote = self._zygotes.get(descriptor)
-        if zygote is not None:
-            try:
-                zygote.handle()
-            except RunnerError:
-                self.drop_zygote(zygote)
-            return
         child = self._children.get(descriptor)
         if child is None:
+            zygote = self._zygotes.get(descriptor)
+            if zygote is not None:
+                self._handle_zygote(zygote)
             return
         if events & select.EPOLLOUT:
             self._flush(child)
         if events & ~select.EPOLLOUT:
             self._receive(child)
 
-    def _receive(self, child: Child) -> None:
+    def _handle_zygote(self, zygote: ZygoteClient) -> None:
+        try:
+            zygote.handle()
+            self._watch(zygote)
+        except RunnerError as error:
+            self.drop_zygote(zygote, error)
+
+    def _receive(self, child: ChildProcess) -> None:
         try:
             data = child.connection.recv(1 << 18)
         except BlockingIOError:
@@ -241,7 +229,7 @@ class Exchange:
         except ConnectionResetError:
             data = b""
         if not data:
-            self._lost(child)
+            self._hang_up(child)
             return
         try:
             child.inbox.add(data)
@@ -251,56 +239,91 @@ class Exchange:
                 if body is None:
                     return
                 answer = protocol.decode_answer(body, type(call.request))
-                call.answer = check_answer(call.request, answer, self._limits)
+                answer = check_answer(call.request, answer, self._limits)
                 child.calls.popleft()
                 self._in_flight -= 1
                 child.cpu_base = child.cpu() or 0.0
                 if child.calls:
                     self._begin(child, time.monotonic())
+                self._answer(call, answer)
             if child.inbox:
                 raise protocol.ProtocolError("an answer without a request")
         except protocol.ProtocolError as error:
             self.end(child, EnvError("robustness", f"the process spoke out of turn: {error}"))
 
-    def _lost(self, child: Child) -> None:
-        """The child closed its end: find out how it died."""
-        zygote = child.zygote
-        try:
-            zygote.wait_for(lambda: child.pid is not None)
-            status = zygote.status(child.pid)
-        except RunnerError as error:
-            self.end(child, error)
-            self.drop_zygote(zygote)
-            return
-        loading = bool(child.calls) and isinstance(child.calls[0].request, protocol.Open)
-        self.end(child, _cause_of_death(status, loading))
+    def _hang_up(self, child: ChildProcess) -> None:
+        """The child closed its end: find out how it died, which also ends it if it lives on."""
+        child.hung_up = True
+        self._silence(child)
+        if child.number is not None:
+            self._ask_how_it_died(child)
 
-    def _check_deadlines(self, now: float) -> None:
+    def _check_zygotes(self, now: float) -> None:
+        for zygote in list(self._zygotes.values()):
+            try:
+                zygote.check(now)
+            except RunnerError as error:
+                self.drop_zygote(zygote, error)
+
+    def _check_children(self, now: float) -> None:
         for child in list(self._children.values()):
             error = self._overdue(child, now) if child.calls else self._restless(child)
             if error is not None:
                 self.end(child, error)
 
     @staticmethod
-    def _restless(child: Child) -> EnvError | None:
+    def _restless(child: ChildProcess) -> EnvError | None:
         cpu = child.cpu()
         if cpu is None or cpu - child.cpu_base <= _GRACE_CPU:
             return None
         return EnvError("limits", "went on computing after it had answered")
 
-    def _overdue(self, child: Child, now: float) -> EnvError | RunnerError | None:
+    def _overdue(self, child: ChildProcess, now: float) -> EnvError | RunnerError | None:
         limits, call = self._limits, child.calls[0]
         cpu = child.cpu()
-        if child.pid is None:
-            late = now - child.wall_base > limits.call_wall
-            return RunnerError("the zygote did not fork in time") if late else None
+        if child.number is None:
+            return None  # the zygote has a deadline of its own
         if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
             return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
+        if now - child.wall_base < _SHORT_CALL:
+            return None
         if child.slept(now) > limits.sleep_wall:
             return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
         if now - child.wall_base > limits.call_wall:
             return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
         return None
+
+    def _check_memory(self) -> None:
+        """Ends the largest children while all of them together take too much. One that was not
+        given a call since the last look waits for one, and takes no more than it had."""
+        for child in self._served:
+            if child.error is None and child.pid is not None:
+                child.memory.look(child.pid)
+        self._served = {child for child in self._served if child.calls}
+        if sum(child.memory.most for child in self._children.values()) <= self._total_bytes:
+            return
+        children = [child for child in self._children.values() if child.pid is not None]
+        sizes = {child: child.memory.read(child.pid) for child in children}
+        total = sum(sizes.values())
+        for child in sorted(sizes, key=sizes.get, reverse=True):
+            if total <= self._total_bytes:
+                return
+            total -= sizes[child]
+            detail = (
+                f"took {sizes[child] >> 20} MiB when all programs together had more than the "
+                f"{self._total_bytes >> 20} MiB that they may take"
+            )
+            self.end(child, EnvError("limits", detail))
+
+
+def _half_of_the_machine() -> int:
+    """Bytes: half of the memory that this process may use."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/sys/fs/cgroup/memory.max") as file:
+            return min(machine, int(file.read())) // 2
+    except (OSError, ValueError):  # no such group, or one without a limit
+        return machine // 2
 
 
 def _signal_name(number: int) -> str:

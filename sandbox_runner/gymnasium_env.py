@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import gymnasium
 import numpy as np
 
-from sandbox_runner.pool import Pool
+from sandbox_runner.pool import BlockingPool
 from sandbox_runner.types import EnvError, RunnerError
 
 _SURROGATES = (0xD800, 0xE000)
@@ -59,7 +59,7 @@ class UnicodeText(gymnasium.Space[str]):
 
 
 class SandboxEnv(gymnasium.Env[str, str]):
-    """One program, in a child process of `pool`, or of a Pool of its own that `close` ends.
+    """One program, in a child process of `pool`, or of a BlockingPool of its own that `close` ends.
 
     Lengths in the spaces are characters. The constructor, `reset` and `step` raise EnvError for
     what the program does wrong and RunnerError for what the caller or the runner does. After a
@@ -72,13 +72,13 @@ class SandboxEnv(gymnasium.Env[str, str]):
     def __init__(
         self,
         source: str,
-        pool: Pool | None = None,
+        pool: BlockingPool | None = None,
         max_turns: int = 12,
         max_action_length: int = 1 << 16,
     ) -> None:
         self.action_space = UnicodeText(max_action_length)
         with ExitStack() as closing:
-            self._pool = closing.enter_context(Pool()) if pool is None else pool
+            self._pool = closing.enter_context(BlockingPool()) if pool is None else pool
             (opened,) = self._pool.open([source], max_turns=max_turns)
             self._session = _unless_error(opened)
             closing.callback(self._pool.close, [self._session])
@@ -113,7 +113,7 @@ class SandboxEnv(gymnasium.Env[str, str]):
         """Nothing: the observations are all there is to see."""
 
     def close(self) -> None:
-        """End the child, and the Pool if it is this environment's own. Twice is harmless."""
+        """End the child, and the pool if it is this environment's own. Twice is harmless."""
         self._closing.close()
 
 

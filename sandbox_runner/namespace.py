@@ -39,6 +39,7 @@ import traceback
 import types
 import typing
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import math_verify
@@ -71,8 +72,6 @@ _GRADED = (
     ("$x+1$", r"$\frac{x^2-1}{x-1}$"),
 )
 _ALLOWED = sys.stdlib_module_names | {"numpy", "math_verify", contract.MODULE}
-
-
 _PRELOADED = (
     "_bz2", "_csv", "_datetime", "_decimal", "_elementtree", "_hashlib", "_json", "_lzma",
     "_queue", "_random", "_statistics", "_struct", "_uuid", "_zoneinfo", "array", "audioop",
@@ -85,14 +84,17 @@ _PRELOADED = (
 )  # fmt: skip
 
 
-def preload() -> None:
+def preload(packages: Sequence[str] = ()) -> None:
     """Imports what a confined child could not: a compiled module needs memory that is executable.
 
     Pure modules are found later too; those here are common enough to be shared by all children.
+    Raises ImportError for a package that is not installed.
     """
     for name in _PRELOADED:
         with contextlib.suppress(ImportError):  # not every Python has every one of them
             importlib.import_module(name)
+    for name in packages:
+        importlib.import_module(name)
 
 
 def warm_up() -> None:
@@ -104,13 +106,24 @@ def warm_up() -> None:
         math_verify.verify(math_verify.parse(gold), math_verify.parse(given))
 
 
-def prepare_module() -> types.ModuleType:
+def prepare_module(packages: Sequence[str] = ()) -> types.ModuleType:
     """The module that a program will be loaded into, with the usual names and allowed imports.
 
     A zygote makes it once: every child then has its own copy by having been forked. Importing
-    anything but the standard library, numpy and math_verify from the program itself
+    anything but the standard library, numpy, math_verify and `packages` from the program itself
     raises ImportError, so that a program runs alike on every machine.
     """
+    allowed = _ALLOWED | {name.partition(".")[0] for name in packages}
+
+    def checked(name, globals=None, locals=None, fromlist=(), level=0):
+        top = name.partition(".")[0]
+        if level == 0 and top not in allowed:
+            raise ImportError(
+                f"{top} is not available: only the standard library and "
+                f"{', '.join(('numpy', 'math_verify', *packages))} are"
+            )
+        return builtins.__import__(name, globals, locals, fromlist, level)
+
     names: dict[str, Any] = {name: getattr(typing, name) for name in typing.__all__}
     names.update((module.__name__, module) for module in _MODULES)
     for module, members in _MEMBERS.items():
@@ -118,16 +131,7 @@ def prepare_module() -> types.ModuleType:
     names.update(np=numpy, ToolUseEnv=ToolUseEnv, ToolUseBaseEnv=ToolUseEnv)
     names.update(MultiTurnToolUseEnv=MultiTurnToolUseEnv)
     guarded = dict(vars(builtins))
-    guarded["__import__"] = _import
+    guarded["__import__"] = checked
     module = types.ModuleType(contract.MODULE)
     vars(module).update(names, __builtins__=guarded)
     return module
-
-
-def _import(name, globals=None, locals=None, fromlist=(), level=0):
-    top = name.partition(".")[0]
-    if level == 0 and top not in _ALLOWED:
-        raise ImportError(
-            f"{top} is not available: only the standard library, numpy and math_verify are"
-        )
-    return builtins.__import__(name, globals, locals, fromlist, level)

@@ -73,6 +73,8 @@ class Program:
 
     Global random state (`random`, `numpy.random`) belongs to the session that is being served: it
     is put back when another session's turn comes, so instances cannot see each other through it.
+    It is seeded for the constructor and with each episode's seed, so a program that forgets to do
+    that is reproducible all the same.
     """
 
     def __init__(self, limits: Limits, module: types.ModuleType) -> None:
@@ -100,6 +102,7 @@ class Program:
         cls = self._class
 
         def construct() -> Any:
+            self._seed(0)
             env = cls(**contract.constructor_arguments(cls, max_turns))
             own = getattr(env, "max_turns", None)
             if isinstance(own, int) and own > max_turns:
@@ -110,6 +113,8 @@ class Program:
 
     def reset(self, session: int, seed: int | None) -> str:
         env = self._serve(session)
+        if seed is not None:
+            self._seed(seed)
         value = self._guard("robustness", "reset", lambda: env.reset(seed=seed))
         return contract.check_reset(value, self._limits.observation_bytes)
 
@@ -181,6 +186,12 @@ class Program:
                 np.random.set_state(arrays)
             self._served = session
         return self._instances.get(session)
+
+    def _seed(self, seed: int) -> None:
+        if self._uses_random:
+            random.seed(seed)
+        if self._uses_numpy:
+            np.random.seed(seed % (1 << 32))
 
     def _guard(self, stage: str, what: str, call: Callable[[], Any]) -> Any:
         """Run untrusted code. Anything it raises becomes an EnvError of `stage` or "limits".

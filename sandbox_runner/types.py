@@ -25,11 +25,13 @@ class Limits:
     observation_bytes: int = 64 * 1024
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
     print_bytes: int = 10_000_000
-    open_files: int = 64
-    max_children: int = 512
+    total_bytes: int = 0  # memory of all children together; 0 for half of the machine's
+    open_files: int = 16
+    max_children: int = 2048
     max_in_flight: int = 128  # requests that wait for an answer, over all children
     start_wall: float = 120.0  # until a zygote has imported everything
-    allow_missing: tuple[str, ...] = ()  # layers that a host may lack: see confine.MINIMUM
+    packages: tuple[str, ...] = ()  # that programs may import, besides numpy and math_verify
+    allow_missing: tuple[str, ...] = ()  # layers that a host may lack: see confine.REQUIRED
 
 
 class EnvError(Exception):
@@ -46,6 +48,15 @@ class EnvError(Exception):
 
 class RunnerError(Exception):
     """The runner's or its caller's fault; never the environment's."""
+
+
+class BatchError(RunnerError):
+    """The runner failed in some items of a batch: `results` has a RunnerError in their places, and
+    in all others what was answered."""
+
+    def __init__(self, message: str, results: list) -> None:
+        super().__init__(message)
+        self.results = results
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,35 @@
 """The zygote: a process that has everything imported and forks one child per program.
 
-It runs no untrusted code and talks to its pool over one SEQPACKET socket:
+Two processes make it up. The keeper, which the pool starts, enters the namespaces and forks the
+zygote, the first process in them. It then only waits: when its owner is gone, so is it, and the
+kernel ends the zygote and all children with it.
 
-    pool -> zygote   b"F" id, with a socket as ancillary data: fork a child that serves it
-                     b"S" id pid: how did this child end? (it is killed if it has not)
+The zygote runs no untrusted code and talks to its pool over one SEQPACKET socket:
+
+    pool -> zygote   b"F" request, with a socket as ancillary data: fork a child that serves it
+                     b"S" request child: how did it end? (it is killed if it has not)
     zygote -> pool   b"R" report: ready, with the layers of confinement as JSON
-                     b"F" id pid, with a pidfd;  b"S" id wait-status
+                     b"F" request child, with a pidfd;  b"S" request wait-status
 
-Integers are 4 bytes, big-endian. When the pool's end is closed, or the pool's process is gone,
-every child is killed and the zygote ends.
+Integers are 4 bytes, big-endian; a child's number is its process id as the zygote sees it. When the
+pool's end is closed every child is killed and the zygote ends.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import random
 import select
 import signal
 import socket
 import struct
+import sys
+import traceback
 import types
 
 import msgspec
+import numpy as np
 
 from sandbox_runner import child, confine, namespace
 from sandbox_runner.types import Limits
@@ -33,47 +41,55 @@ _UNKNOWN = -1
 def main(control: int, owner: int, limits: str) -> None:
     """Serve the pool at file descriptor `control`, whose process is `owner`; never returns."""
     parsed = msgspec.json.decode(limits, type=Limits)
-    os.closerange(max(control, 2) + 1, 1 << 16)
-    confine.adopt_orphans()
-    confine.leave_file_system()
-    missing = confine.enter_namespaces()
-    namespace.preload()
+    os.closerange(max(control, 2) + 1, 1 << 20)
+    namespace.preload(parsed.packages)
     namespace.warm_up()
-    module = namespace.prepare_module()
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    Zygote(control, owner, parsed, module, _probe(parsed, missing)).run()
+    missing = confine.enter_namespaces()
+    keeper = os.getpid()
+    zygote = os.fork()
+    if zygote:
+        os.close(control)
+        _keep(zygote, owner)
+    try:
+        confine.die_with_parent(keeper)
+        module = namespace.prepare_module(parsed.packages)
+        random.seed(0)
+        np.random.seed(0)
+        host, report = confine.settle(parsed, missing)
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        Zygote(control, host, module, report).run()
+    except BaseException:
+        _log_and_end()
 
 
-def _probe(limits: Limits, namespaces_missing: str) -> confine.Report:
-    """What a child that tries every layer reports; nothing when it could not say."""
-    me = os.getpid()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            report = confine.probe(limits, me, namespaces_missing)
-            os.write(writer, msgspec.json.encode(report))
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as pipe:
-        report = pipe.read()
-    os.waitpid(pid, 0)
-    return msgspec.json.decode(report or b"{}", type=confine.Report)
+def _keep(zygote: int, owner: int) -> None:
+    """Ends with the zygote, with its exit status, or within a second of the owner."""
+    poll = select.poll()
+    poll.register(os.pidfd_open(zygote), select.POLLIN)
+    while not poll.poll(_TICK_MS):
+        if os.getppid() != owner:
+            os._exit(1)
+    code = os.waitstatus_to_exitcode(os.waitpid(zygote, 0)[1])
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _log_and_end() -> None:
+    """The pool shows the end of the log in its error."""
+    traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(70)
 
 
 class Zygote:
     """Forks, reaps, and kills what is left of a child's process group once the child is gone."""
 
     def __init__(
-        self, control: int, owner: int, limits: Limits, module: types.ModuleType,
-        report: confine.Report,
-    ) -> None:  # fmt: skip
+        self, control: int, host: confine.Host, module: types.ModuleType, report: confine.Report
+    ) -> None:
         self._socket = socket.socket(fileno=control)
-        self._owner = owner
-        self._limits = limits
+        self._host = host
         self._module = module
         self._report = report
         self._alive: set[int] = set()
@@ -89,8 +105,6 @@ class Zygote:
                 if not data:
                     break
                 self._serve(data, descriptors)
-            elif os.getppid() != self._owner:
-                break
             self._reap()
         for pid in self._alive:
             self._kill_group(pid)
@@ -107,10 +121,9 @@ class Zygote:
             self._socket.send(b"S" + struct.pack(">Ii", request, status))
 
     def _fork(self, request: int, descriptor: int) -> None:
-        me = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self._become_child(me, descriptor)
+            self._become_child(descriptor)
         os.close(descriptor)
         self._alive.add(pid)
         self._ended.pop(pid, None)
@@ -121,14 +134,17 @@ class Zygote:
         finally:
             os.close(pidfd)
 
-    def _become_child(self, zygote: int, descriptor: int) -> None:
+    def _become_child(self, descriptor: int) -> None:
         """Runs in the forked child and never comes back."""
         try:
             os.setpgid(0, 0)
-            kept = confine.keep_only(descriptor)
-            confine.confine(self._limits, zygote, self._report)
+            newborn = confine.Newborn(self._host, os.getpid(), descriptor)
+            confine.confine(newborn, self._report)
+        except BaseException:
+            _log_and_end()
+        try:
             gc.enable()
-            child.serve(kept, self._limits, self._module)
+            child.serve(child.CONNECTION, self._host.limits, self._module)
         finally:
             os._exit(70)
 
@@ -155,17 +171,6 @@ class Zygote:
                 self._ended[pid] = status
                 while len(self._ended) > 4096:
                     self._ended.pop(next(iter(self._ended)))
-                self._kill_strays()
-
-    def _kill_strays(self) -> None:
-        """End adopted grandchildren that have left the group of the child that made them."""
-        try:
-            with open(f"/proc/self/task/{os.getpid()}/children") as listing:
-                children = {int(pid) for pid in listing.read().split()}
-        except FileNotFoundError:  # a kernel without this list
-            return
-        for pid in children - self._alive:
-            os.kill(pid, signal.SIGKILL)
 
     @staticmethod
     def _kill_group(pid: int) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,28 +24,37 @@ _MAIN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from sandbox_runner.zygote import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
-_ANSWER_WALL = 10.0
+_ANSWER_WALL = 20.0  # seconds within which a zygote that is ready answers a request
 _TAIL_BYTES = 2000
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ZygoteClient:
-    """`forked(request, pid, pidfd)` is called for each child; it then owns the pidfd.
+    """Nothing here waits: requests are queued, and `handle` sends and receives what it can.
 
-    Starting is asynchronous: the first `fork` waits until the zygote is ready. The zygote is
-    started by exec (no `preexec_fn`, so the calling process is never forked by Python) in its own
-    session, with its own environment variables and `PYTHONHASHSEED` set to `hash_seed`.
+    `forked(request, number, pidfd)` is called for each child and then owns the pidfd;
+    `ended(request, status)` for each answer to `ask`, with the child's wait status, -1 when the
+    zygote does not know it. The zygote is started by exec (no `preexec_fn`, so the calling process
+    is never forked by Python) in its own session, with its own environment variables and
+    `PYTHONHASHSEED` set to `hash_seed`.
     """
 
     def __init__(
-        self, limits: Limits, hash_seed: int, forked: Callable[[int, int, int], None]
+        self,
+        limits: Limits,
+        hash_seed: int,
+        forked: Callable[[int, int, int], None],
+        ended: Callable[[int, int], None],
     ) -> None:
         self._limits = limits
-        self._forked = forked
-        self._ready = False
+        self._forked, self._ended = forked, ended
+        self.ready = False
+        self.failure: RunnerError | None = None  # why it was given up
         self.report: confine.Report = {}
-        self._statuses: dict[int, int] = {}
         self._requests = 0
+        self._queue: deque[tuple[bytes, socket.socket | None]] = deque()
+        self._unanswered: dict[int, float] = {}  # request -> when it was asked, oldest first
+        self._started = time.monotonic()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -71,10 +80,16 @@ class ZygoteClient:
 
     @property
     def pid(self) -> int:
+        """The keeper's, whose only child is the zygote itself."""
         return self._process.pid
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether something waits to be sent that can be sent as soon as the socket has room."""
+        return self.ready and bool(self._queue)
 
     def alive(self) -> bool:
         return self._process.poll() is None and self._socket.fileno() >= 0
@@ -88,34 +103,23 @@ class ZygoteClient:
         tail = os.pread(self._log.fileno(), _TAIL_BYTES, start).decode("utf-8", "replace").strip()
         return RunnerError(f"the sandbox's zygote {how}; its log ends: {tail or '(empty)'}")
 
-    def wait_ready(self) -> None:
-        self._pump(lambda: self._ready, self._limits.start_wall)
-
     def fork(self, connection: socket.socket) -> int:
-        """Ask for a child that serves `connection`; the number of the request."""
-        self.wait_ready()
-        request = self._next()
-        self._send(b"F" + struct.pack(">I", request), [connection.fileno()])
-        return request
+        """Ask for a child that serves `connection`, which is closed here once it was sent; the
+        number of the request."""
+        return self._ask(b"F", b"", connection)
 
-    def status(self, pid: int) -> int:
-        """The wait status of child `pid`, -1 when unknown. It is killed if it still runs."""
-        request = self._next()
-        self._send(b"S" + struct.pack(">II", request, pid), [])
-        self._pump(lambda: request in self._statuses, _ANSWER_WALL)
-        return self._statuses.pop(request)
-
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Handle messages until `condition` holds. Raises RunnerError if it never does."""
-        self._pump(condition, _ANSWER_WALL)
+    def ask(self, child: int) -> int:
+        """Ask how a child ended, which is killed if it still runs; the number of the request."""
+        return self._ask(b"S", struct.pack(">I", child), None)
 
     def handle(self) -> None:
-        """Take in every message that has arrived. Raises RunnerError when the zygote is gone."""
+        """Take in every message that has arrived and send what waits. Raises RunnerError when the
+        zygote is gone or its host is not safe."""
         while True:
             try:
                 data, descriptors, _, _ = socket.recv_fds(self._socket, 4096, 1)
             except BlockingIOError:
-                return
+                break
             except OSError as error:
                 raise self.error() from error
             if not data:
@@ -123,10 +127,23 @@ class ZygoteClient:
                     self._process.wait(1.0)
                 raise self.error()
             self._dispatch(data, descriptors)
+        self._send()
+
+    def check(self, now: float) -> None:
+        """Raises RunnerError when the zygote has kept its pool waiting for too long."""
+        late = not self.ready and now - self._started > self._limits.start_wall
+        if self.ready and self._unanswered:
+            late = now - next(iter(self._unanswered.values())) > _ANSWER_WALL
+        if late or not self.alive():
+            raise self.error()
 
     def close(self) -> None:
         """Ends the zygote and, through it, all its children."""
         self._socket.close()
+        while self._queue:
+            _, connection = self._queue.popleft()
+            if connection is not None:
+                connection.close()
         try:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
@@ -134,49 +151,42 @@ class ZygoteClient:
             self._process.wait(5.0)
         self._log.close()
 
+    def _ask(self, kind: bytes, rest: bytes, connection: socket.socket | None) -> int:
+        self._requests += 1
+        self._queue.append((kind + struct.pack(">I", self._requests) + rest, connection))
+        self._unanswered[self._requests] = time.monotonic()
+        self._send()
+        return self._requests
+
+    def _send(self) -> None:
+        while self.blocked:
+            message, connection = self._queue[0]
+            try:
+                if connection is None:
+                    self._socket.send(message)
+                else:
+                    socket.send_fds(self._socket, [message], [connection.fileno()])
+            except OSError:  # no room now, or the zygote is gone, which reading will tell
+                return
+            self._queue.popleft()
+            if connection is not None:
+                connection.close()
+
     def _dispatch(self, data: bytes, descriptors: list[int]) -> None:
         kind = data[:1]
         if kind == b"R":
             self.report = msgspec.json.decode(data[1:], type=confine.Report)
             confine.insist(self.report, self._limits.allow_missing)
-            self._ready = True
-        elif kind == b"F":
-            request, pid = struct.unpack(">II", data[1:])
-            self._forked(request, pid, descriptors[0])
-        elif kind == b"S":
-            request, status = struct.unpack(">Ii", data[1:])
-            self._statuses[request] = status
-
-    def _next(self) -> int:
-        self._requests += 1
-        return self._requests
-
-    def _send(self, message: bytes, descriptors: list[int]) -> None:
-        """Never blocks for long: while the zygote is busy its own messages are taken in."""
-        deadline = time.monotonic() + _ANSWER_WALL
-        while True:
-            try:
-                socket.send_fds(self._socket, [message], descriptors)
-                return
-            except BlockingIOError:
-                self._wait(select.POLLIN | select.POLLOUT, deadline)
-                self.handle()
-            except OSError as error:
-                raise self.error() from error
-
-    def _pump(self, condition: Callable[[], bool], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        self.handle()
-        while not condition():
-            self._wait(select.POLLIN, deadline)
-            self.handle()
-
-    def _wait(self, events: int, deadline: float) -> None:
-        poll = select.poll()
-        poll.register(self._socket, events)
-        left = deadline - time.monotonic()
-        if left <= 0 or not (poll.poll(min(left, 1.0) * 1000) or self.alive()):
-            raise self.error()
+            self.ready = True
+            now = time.monotonic()
+            self._unanswered = dict.fromkeys(self._unanswered, now)
+            return
+        request, number = struct.unpack(">Ii", data[1:])
+        self._unanswered.pop(request, None)
+        if kind == b"F":
+            self._forked(request, number, descriptors[0])
+        else:
+            self._ended(request, number)
 
 
 def _environment(hash_seed: int) -> dict[str, str]:

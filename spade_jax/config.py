@@ -7,7 +7,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from sandbox_runner.confine import MINIMUM
+from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -121,8 +121,8 @@ RULES: tuple[Rule, ...] = (
     _at_least("sandbox.memory_mib", 16),
     _at_least("sandbox.max_children", 1),
     (
-        "sandbox.allow_missing", lambda v: set(v) <= set(MINIMUM),
-        f"layers among {', '.join(MINIMUM)}",
+        "sandbox.allow_missing", lambda v: set(v) <= set(ALLOWABLE),
+        f"layers among {', '.join(ALLOWABLE)}",
     ),
     _at_least("eval.every", 0),
     _at_least("eval.episodes", 1),

@@ -41,7 +41,7 @@ class Rooms:
     warm: warm_start.WarmStart
     learner: Learner
     engines: dict[str, Engine]
-    pool: sandbox_runner.Pool
+    pool: sandbox_runner.BlockingPool
     player: Player
     matcher: SkillMatcher
     corpus: Corpus | None
@@ -86,13 +86,13 @@ def _check_rows(config: ConfigDict, mesh) -> None:
                 )
 
 
-def open_pool(config: ConfigDict) -> sandbox_runner.Pool:
+def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:
     """A sandbox pool whose host was checked.
 
     Raises:
         RunnerError: the host cannot contain untrusted programs; nothing is left running.
     """
-    pool = sandbox_runner.Pool(
+    pool = sandbox_runner.BlockingPool(
         sandbox_runner.Limits(
             call_cpu=config.sandbox.call_cpu,
             memory_bytes=config.sandbox.memory_mib << 20,
@@ -108,7 +108,7 @@ def open_pool(config: ConfigDict) -> sandbox_runner.Pool:
     return pool
 
 
-def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Pool) -> Rooms:
+def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.BlockingPool) -> Rooms:
     """All parts; compiles nothing yet.
 
     Raises:

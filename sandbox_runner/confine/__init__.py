@@ -1,25 +1,31 @@
 """What stands between an untrusted program and the machine, one module per kind of layer."""
 
 from sandbox_runner.confine.layers import (
+    ALLOWABLE,
     LAYERS,
-    MINIMUM,
+    REQUIRED,
+    Host,
+    Newborn,
     Report,
     confine,
     enter_namespaces,
     insist,
-    probe,
+    settle,
+    unmet,
 )
-from sandbox_runner.confine.process import adopt_orphans, keep_only, leave_file_system
+from sandbox_runner.confine.process import die_with_parent
 
 __all__ = [
+    "ALLOWABLE",
     "LAYERS",
-    "MINIMUM",
+    "REQUIRED",
+    "Host",
+    "Newborn",
     "Report",
-    "adopt_orphans",
     "confine",
+    "die_with_parent",
     "enter_namespaces",
     "insist",
-    "keep_only",
-    "leave_file_system",
-    "probe",
+    "settle",
+    "unmet",
 ]

@@ -34,11 +34,9 @@ def version() -> int:
     )
 
 
-def restrict(readable: Iterable[str]) -> None:
-    """Puts the calling process, which must have given up new privileges, behind Landlock.
-
-    Args:
-        readable: folders below which files may be read; those that do not exist are skipped.
+def ruleset(readable: Iterable[str]) -> int:
+    """A descriptor of rules by which files below the `readable` folders may be read and nothing
+    else done; folders that do not exist are skipped.
 
     Raises OSError where the kernel has no Landlock.
     """
@@ -49,15 +47,17 @@ def restrict(readable: Iterable[str]) -> None:
     if abi >= 6:
         rules.scoped = _ABSTRACT_SOCKETS_AND_SIGNALS
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = syscalls.call(
+    made = syscalls.call(
         "landlock_create_ruleset", ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0)
     )
-    try:
-        for folder in readable:
-            _allow_reading(ruleset, folder)
-        syscalls.call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
-    finally:
-        os.close(ruleset)
+    for folder in readable:
+        _allow_reading(made, folder)
+    return made
+
+
+def restrict(ruleset: int) -> None:
+    """Puts the calling process, which must have given up new privileges, behind the rules."""
+    syscalls.call("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint32(0))
 
 
 def _allow_reading(ruleset: int, folder: str) -> None:

@@ -1,6 +1,6 @@
 """The layers in their order, and a probe for each that must fail once the layer is on.
 
-A layer that the host lacks is skipped and reported. What is left must not be less than `MINIMUM`,
+A layer that the host lacks is skipped and reported. What is left must not be less than `REQUIRED`,
 unless the missing ones are allowed by name: the pool sees to that.
 """
 
@@ -24,17 +24,36 @@ from sandbox_runner.types import Limits, RunnerError
 PACKAGES = (
     "numpy", "math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "msgspec",
 )  # fmt: skip
-MINIMUM = ("limits", "no_new_privileges", "landlock", "seccomp")
+REQUIRED = (("limits",), ("no_new_privileges",), ("private_root", "landlock"), ("seccomp",))
+ALLOWABLE = tuple(name for group in REQUIRED for name in group)  # to be missing, by name
 
 Report = dict[str, str]  # layer -> "" when it holds, else why it does not
 
 
 @dataclass(frozen=True)
 class Host:
-    """What the layers of a child depend on. `parent` is the process that forked it."""
+    """What the layers of a child need, made once by the zygote that will fork them all.
+
+    `proc` and `null` are descriptors of the machine's own /proc and /dev/null, which a private
+    root does not have; `rules` is Landlock's, None where the kernel has none; `mapped` is how many
+    bytes of address space the zygote takes.
+    """
 
     limits: Limits
-    parent: int
+    zygote: int
+    proc: int
+    null: int
+    rules: int | None
+    mapped: int
+
+
+@dataclass(frozen=True)
+class Newborn:
+    """A child that is about to be confined: its number, and the descriptor of its connection."""
+
+    host: Host
+    number: int
+    connection: int
 
 
 @dataclass(frozen=True)
@@ -42,8 +61,8 @@ class Layer:
     """`apply` raises OSError where the host lacks it; `holds` tries what must now fail."""
 
     name: str
-    apply: Callable[[Host], None]
-    holds: Callable[[Host], bool]
+    apply: Callable[[Newborn], None]
+    holds: Callable[[Newborn], bool]
 
 
 def _refused(attempt: Callable[[], object], *codes: int) -> bool:
@@ -54,69 +73,89 @@ def _refused(attempt: Callable[[], object], *codes: int) -> bool:
     return False
 
 
-def _cannot_allocate(host: Host) -> bool:
-    try:
-        bytearray(host.limits.memory_bytes + (64 << 20))
-    except MemoryError:
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[1] <= host.limits.open_files
-    return False
+def _another_user(child: Newborn) -> bool:
+    os.close(os.open(os.__file__, os.O_RDONLY))  # what it must read is still there for it
+    return os.getuid() != 0 and _refused(lambda: os.setuid(0), errno.EPERM, errno.EINVAL)
 
 
-def _no_new_privileges_set(host: Host) -> bool:
+def _powerless(child: Newborn) -> bool:
+    return _refused(lambda: os.chroot("/"), errno.EPERM)
+
+
+def _no_new_privileges_set(child: Newborn) -> bool:
     return syscalls.prctl(39) == 1
 
 
-def _parent_death_set(host: Host) -> bool:
+def _parent_death_set(child: Newborn) -> bool:
     number = ctypes.c_int()
     syscalls.prctl(2, ctypes.addressof(number))
     return number.value == signal.SIGKILL
 
 
-def _powerless(host: Host) -> bool:
-    return _refused(lambda: os.chroot("/"), errno.EPERM)
-
-
-def _only_modules_are_open(host: Host) -> bool:
+def _only_modules_are_open(child: Newborn) -> bool:
     os.close(os.open(os.__file__, os.O_RDONLY))
     closed = ("/", "/etc/passwd", sys.executable)
-    return all(_refused(lambda p=path: os.open(p, os.O_RDONLY), errno.EACCES) for path in closed)
+    refusals = errno.EACCES, errno.ENOENT
+    return all(_refused(lambda p=path: os.open(p, os.O_RDONLY), *refusals) for path in closed)
 
 
-def _no_sockets_no_processes(host: Host) -> bool:
+def _only_the_connection_is_open(child: Newborn) -> bool:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return all(_refused(lambda n=n: os.fstat(n), errno.EBADF) for n in range(4, min(most, 4096)))
+
+
+def _cannot_allocate(child: Newborn) -> bool:
+    limits = child.host.limits
+    try:
+        bytearray(limits.memory_bytes + (64 << 20))
+    except MemoryError:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[1] <= limits.open_files
+    return False
+
+
+def _no_sockets_no_processes(child: Newborn) -> bool:
     return (
         _refused(lambda: socket.socket(socket.AF_UNIX), errno.EPERM)
-        and _refused(lambda: os.kill(host.parent, 0), errno.EPERM)
+        and _refused(lambda: os.kill(child.host.zygote, 0), errno.EPERM)
         and _refused(os.fork, errno.EPERM)
     )
 
 
-def _no_network(host: Host) -> bool:
-    def send():
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect(("192.0.2.1", 9))
-
-    return _refused(send, errno.ENETUNREACH)
-
-
 LAYERS = (
-    Layer("parent_death", lambda host: process.die_with_parent(host.parent), _parent_death_set),
-    Layer("no_new_privileges", lambda host: process.no_new_privileges(), _no_new_privileges_set),
-    Layer("not_dumpable", lambda host: process.not_dumpable(), lambda host: syscalls.prctl(3) == 0),
-    Layer("limits", lambda host: process.limit_resources(host.limits), _cannot_allocate),
-    Layer("capabilities", lambda host: process.drop_capabilities(), _powerless),
-    Layer("landlock", lambda host: landlock.restrict(readable_folders()), _only_modules_are_open),
-    Layer("seccomp", lambda host: seccomp.install(), _no_sockets_no_processes),
+    Layer("user", lambda c: process.become_nobody(c.number), _another_user),
+    Layer("capabilities", lambda c: process.drop_capabilities(), _powerless),
+    Layer("no_new_privileges", lambda c: process.no_new_privileges(), _no_new_privileges_set),
+    Layer("parent_death", lambda c: process.die_with_parent(c.host.zygote), _parent_death_set),
+    Layer("not_dumpable", lambda c: process.not_dumpable(), lambda c: syscalls.prctl(3) == 0),
+    Layer("landlock", lambda c: landlock.restrict(_rules(c.host)), _only_modules_are_open),
+    Layer(
+        "descriptors",
+        lambda c: process.keep_only(c.connection, c.host.null),
+        _only_the_connection_is_open,
+    ),
+    Layer(
+        "limits",
+        lambda c: process.limit_resources(c.host.limits, c.host.mapped),
+        _cannot_allocate,
+    ),
+    Layer("seccomp", lambda c: seccomp.install(), _no_sockets_no_processes),
 )
 
 
-def readable_folders() -> list[str]:
+def _rules(host: Host) -> int:
+    if host.rules is None:
+        raise OSError(errno.ENOSYS, "the kernel has no Landlock, or it is off")
+    return host.rules
+
+
+def readable_folders(packages: tuple[str, ...] = ()) -> list[str]:
     """The standard library and the packages that programs may import: all that they may read.
 
     Not `sys.path`, which also holds the folder of the caller's script.
     """
     paths = sysconfig.get_paths()
     folders = {paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.dirname(__file__))}
-    for package in PACKAGES:
+    for package in PACKAGES + packages:
         found = importlib.util.find_spec(package)
         for folder in (found and found.submodule_search_locations) or ():
             folders |= {folder, f"{folder}.libs"}
@@ -124,7 +163,7 @@ def readable_folders() -> list[str]:
 
 
 def enter_namespaces() -> str:
-    """For the zygote, before it forks: "" or why the host does not allow it."""
+    """"" or why the host does not allow it. What this process forks from now on lives in them."""
     try:
         namespaces.enter()
     except OSError as error:
@@ -132,36 +171,123 @@ def enter_namespaces() -> str:
     return ""
 
 
-def confine(limits: Limits, parent: int, report: Report) -> None:
-    """Every layer that `probe` found to hold, in order, in the process that calls.
+def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
+    """For a zygote that has imported everything: leaves the machine's files behind and finds out,
+    in children that try them, which layers this host has."""
+    readable = readable_folders(limits.packages)
+    proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    root_missing = namespaces_missing
+    if not namespaces_missing:
+        try:
+            namespaces.take_private_root(readable)
+        except OSError as error:
+            root_missing = str(error)
+    if root_missing:
+        process.leave_file_system()
+    try:
+        rules = landlock.ruleset(readable)
+    except OSError:
+        rules = None
+    host = Host(limits, os.getpid(), proc, null, rules, process.mapped_bytes(proc))
+    known = {"namespaces": namespaces_missing, "private_root": root_missing}
+    return host, _probe(host, known)
+
+
+def confine(child: Newborn, report: Report) -> None:
+    """Every layer that `settle` found to hold, in order, in the process that calls.
 
     Raises OSError when one of them cannot be put on now: the process must not run a program then.
     """
-    host = Host(limits, parent)
+    process.be_first_victim(child.host.proc)
     for layer in LAYERS:
         if not report.get(layer.name, "not tried"):
-            layer.apply(host)
+            layer.apply(child)
 
 
-def probe(limits: Limits, parent: int, namespaces_missing: str) -> Report:
-    """Applies every layer to the calling process, a child made for this, and tries each of them."""
-    host = Host(limits, parent)
-    report = {"namespaces": namespaces_missing or ("" if _no_network(host) else "not in force")}
-    for layer in LAYERS:
+def _probe(host: Host, known: Report) -> Report:
+    """Tries the layers in children made for this, each time without those that did not hold."""
+    report = dict(known)
+    while True:
+        found = _try_in_a_child(host, report)
+        report |= found
+        if not any(found.values()):
+            return report
+
+
+def _try_in_a_child(host: Host, report: Report) -> Report:
+    """What holds, up to and including the first layer that does not."""
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
         try:
-            layer.apply(host)
-            report[layer.name] = "" if layer.holds(host) else "not in force"
+            _try(Newborn(host, 0, theirs.detach()), report)
+        finally:
+            os._exit(0)
+    theirs.close()
+    with ours, ours.makefile("r") as lines:
+        told = [line.rstrip("\n").partition("\t") for line in lines]
+    os.waitpid(pid, 0)
+    found = {name: reason for name, _, reason in told}
+    for layer in LAYERS:
+        if layer.name not in found and not report.get(layer.name) and not any(found.values()):
+            found[layer.name] = "the process that tried it ended"
+    return found
+
+
+def _try(child: Newborn, report: Report) -> None:
+    """Tells one line per layer: its name, a tab, and why it does not hold."""
+    process.be_first_victim(child.host.proc)
+    connection = child.connection
+
+    def tell(name: str, reason: str) -> None:
+        os.write(connection, f"{name}\t{' '.join(reason.split())}\n".encode())
+
+    for name, holds in (("namespaces", _no_network), ("private_root", _bare_root)):
+        if not report[name] and not holds():
+            return tell(name, "not in force")
+    for layer in LAYERS:
+        if report.get(layer.name):
+            continue
+        try:
+            layer.apply(child)
+            if layer.name == "descriptors":
+                connection = 3
+            reason = "" if layer.holds(child) else "not in force"
         except (OSError, ValueError) as error:
-            report[layer.name] = str(error)
-    return report
+            reason = str(error)
+        tell(layer.name, reason)
+        if reason:
+            return None
+    return None
+
+
+def _no_network() -> bool:
+    def send():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(("192.0.2.1", 9))
+
+    return _refused(send, errno.ENETUNREACH)
+
+
+def _bare_root() -> bool:
+    os.close(os.open(os.__file__, os.O_RDONLY))
+    gone = all(not os.path.exists(path) for path in ("/proc/self", "/etc/passwd", sys.executable))
+    return gone and _refused(lambda: os.mkdir("/new"), errno.EROFS)
+
+
+def unmet(report: Report) -> list[tuple[str, ...]]:
+    """The alternatives of `REQUIRED` of which this host has none."""
+    return [group for group in REQUIRED if all(report.get(n, "not tried") for n in group)]
 
 
 def insist(report: Report, allowed_missing: tuple[str, ...]) -> None:
-    """Raises RunnerError when a layer of the minimum is missing and not allowed to be."""
-    missing = [name for name in MINIMUM if report.get(name, "not tried")]
-    if refused := [name for name in missing if name not in allowed_missing]:
-        reasons = "; ".join(f"{name}: {report.get(name, 'not tried')}" for name in refused)
+    """Raises RunnerError when something required is missing that is not allowed to be."""
+    refused = [group for group in unmet(report) if not set(group) & set(allowed_missing)]
+    if refused:
+        names = [name for group in refused for name in group]
+        reasons = "; ".join(f"{name}: {report.get(name, 'not tried')}" for name in names)
         raise RunnerError(
             f"this host cannot contain untrusted programs ({reasons}); to run all the same, name"
-            f" the layers in Limits.allow_missing={tuple(refused)}"
+            f" the layers in Limits.allow_missing={tuple(group[0] for group in refused)}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -12,15 +13,19 @@ from sandbox_runner.confine import syscalls
 from sandbox_runner.types import Limits
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_CAP_AMBIENT = 24, 36, 47
+_PR_CAPBSET_DROP, _PR_CAP_AMBIENT = 24, 47
 _CAP_AMBIENT_CLEAR_ALL, _LAST_CAPABILITY = 4, 63
 _CAPABILITY_VERSION_3 = 0x20080522
+_FIRST_USER, _USERS, _NOBODY = 0x5ADE0000, 1 << 16, 65534
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the process that forked us ends; at once if it has already ended."""
+    """Be killed when the process that forked us ends; at once if it has already ended.
+
+    To the first process of a new namespace its parent, which is outside, has the number 0.
+    """
     syscalls.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
+    if os.getppid() not in (parent, 0):
         os._exit(1)
 
 
@@ -33,9 +38,21 @@ def not_dumpable() -> None:
     syscalls.prctl(_PR_SET_DUMPABLE, 0)
 
 
-def adopt_orphans() -> None:
-    """Make grandchildren whose parent ended our children, so that they can be ended too."""
-    syscalls.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+def mapped_bytes(proc: int) -> int:
+    """Address space of the calling process; `proc` is a descriptor of /proc."""
+    statm = os.open("self/statm", os.O_RDONLY, dir_fd=proc)
+    try:
+        return int(os.read(statm, 200).split()[0]) * resource.getpagesize()
+    finally:
+        os.close(statm)
+
+
+def be_first_victim(proc: int) -> None:
+    """Stand first in line when the machine runs out of memory; `proc` as in `mapped_bytes`."""
+    with contextlib.suppress(OSError):  # a kernel without this: no layer depends on it
+        score = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=proc)
+        with open(score, "w") as file:
+            file.write("1000")
 
 
 def leave_file_system() -> None:
@@ -45,14 +62,27 @@ def leave_file_system() -> None:
     os.rmdir(nowhere)
 
 
+def become_nobody(number: int) -> None:
+    """Where the caller is root: a user of its own that owns nothing, number `number` of many, or
+    the common nobody where only few users exist. No process can signal or trace that of another."""
+    if os.geteuid() != 0:
+        return
+    _empty_bounding_set()
+    os.setgroups([])
+    for user in (_FIRST_USER + number % _USERS, _NOBODY):
+        try:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+            return
+        except OSError as error:
+            failed = error
+    raise failed
+
+
 def drop_capabilities() -> None:
-    """Root without its powers: every capability goes, now and for whatever would be executed."""
+    """Every capability goes, now and for whatever would be executed."""
     if os.geteuid() == 0:
-        for capability in range(_LAST_CAPABILITY + 1):
-            try:
-                syscalls.prctl(_PR_CAPBSET_DROP, capability)
-            except OSError:
-                break  # beyond the last that this kernel knows
+        _empty_bounding_set()
         os.setgroups([])
     syscalls.prctl(_PR_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
@@ -60,13 +90,17 @@ def drop_capabilities() -> None:
     syscalls.call("capset", ctypes.byref(header), ctypes.byref(nothing))
 
 
-def limit_resources(limits: Limits) -> None:
+def _empty_bounding_set() -> None:
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            syscalls.prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            return  # beyond the last that this kernel knows, or not ours to drop
+
+
+def limit_resources(limits: Limits, mapped: int) -> None:
     """Kernel limits on memory, CPU, files, processes and queued signals, which cannot be raised
-    again; and the first place in line when the machine itself runs out of memory."""
-    with open("/proc/self/oom_score_adj", "w") as score:
-        score.write("1000")
-    with open("/proc/self/statm", "rb") as statm:
-        mapped = int(statm.read().split()[0]) * resource.getpagesize()
+    again. `mapped` is the address space that the preloaded modules take."""
     cpu = int(limits.process_cpu)
     caps = {
         resource.RLIMIT_AS: mapped + limits.memory_bytes,
@@ -85,12 +119,10 @@ def limit_resources(limits: Limits) -> None:
         resource.setrlimit(kind, (soft, cap))
 
 
-def keep_only(descriptor: int) -> int:
-    """Close every file descriptor but `descriptor`, which becomes 3; 0 to 2 lead nowhere."""
-    null = os.open(os.devnull, os.O_RDWR)
+def keep_only(descriptor: int, null: int) -> None:
+    """Close every file descriptor but `descriptor`, which becomes 3; 0 to 2 become `null`."""
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     if descriptor != 3:
         os.dup2(descriptor, 3)
-    os.closerange(4, max(1024, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
-    return 3
+    os.closerange(4, 1 << 20)  # one system call, however many there are

@@ -36,7 +36,8 @@ NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "landlock_create_ruleset": (444, 444), "landlock_add_rule": (445, 445),
     "landlock_restrict_self": (446, 446), "seccomp": (317, 277), "capset": (126, 91),
     "unshare": (272, 97), "socket": (41, 198), "ptrace": (101, 117), "execve": (59, 221),
-    "io_uring_setup": (425, 425), "memfd_create": (319, 279),
+    "io_uring_setup": (425, 425), "memfd_create": (319, 279), "mount": (165, 40),
+    "umount2": (166, 39), "pivot_root": (155, 41), "mount_setattr": (442, 442),
 }  # fmt: skip
 
 

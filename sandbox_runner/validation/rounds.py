@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sandbox_runner.pool import Pool
+from sandbox_runner.pool import BlockingPool
 from sandbox_runner.protocol import Episode, Transcript
 from sandbox_runner.types import EnvError, Session
 from sandbox_runner.validation import probes
@@ -17,7 +17,7 @@ Take = Callable[[list[Transcript]], None]
 class Script:
     """The plays of one round and where their transcripts go."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: BlockingPool) -> None:
         self._pool = pool
         self._plays: list[tuple[Evidence, list[Episode], bool, Take]] = []
 
@@ -37,7 +37,7 @@ class Script:
                 take(evidence.count(result))
 
 
-def load(pool: Pool, batch: Sequence[Evidence]) -> None:
+def load(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """A fresh child under each hash seed; the second only for what the first could load."""
     pool.start(1)
     for attribute, hash_seed in (("session", 0), ("elsewhere", 1)):
@@ -46,7 +46,7 @@ def load(pool: Pool, batch: Sequence[Evidence]) -> None:
         _opened(sound, attribute, pool.open_fresh(sources, batch[0].max_turns, hash_seed))
 
 
-def fresh(pool: Pool, batch: Sequence[Evidence]) -> None:
+def fresh(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """The same probes in both children, as the first thing each of them does.
 
     What fails in the first is not played in the second: a hang is paid for once.
@@ -61,7 +61,7 @@ def fresh(pool: Pool, batch: Sequence[Evidence]) -> None:
         script.run()
 
 
-def crowded(pool: Pool, batch: Sequence[Evidence]) -> None:
+def crowded(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """The fresh episode again, turn by turn with one of another instance and another seed."""
     _opened(batch, "beside", pool.open_beside([evidence.session for evidence in batch]))
     script = Script(pool)
@@ -77,7 +77,7 @@ def crowded(pool: Pool, batch: Sequence[Evidence]) -> None:
     script.run()
 
 
-def robust(pool: Pool, batch: Sequence[Evidence]) -> None:
+def robust(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Each probe as the first action of an episode, and again after another one."""
     script = Script(pool)
     for evidence in batch:
@@ -89,7 +89,7 @@ def robust(pool: Pool, batch: Sequence[Evidence]) -> None:
     script.run()
 
 
-def starts(pool: Pool, batch: Sequence[Evidence]) -> None:
+def starts(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """First observation and reference solution of every seed."""
     script = Script(pool)
     for evidence in batch:
@@ -100,7 +100,7 @@ def starts(pool: Pool, batch: Sequence[Evidence]) -> None:
     script.run()
 
 
-def solve(pool: Pool, batch: Sequence[Evidence]) -> None:
+def solve(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """The reference solution as one action, then, where that does not win, line by line."""
     for split in (False, True):
         script = Script(pool)
@@ -142,7 +142,7 @@ def _add_solutions(script: Script, evidence: Evidence, split: bool) -> None:
     script.add(evidence, episodes, take)
 
 
-def blind(pool: Pool, batch: Sequence[Evidence]) -> None:
+def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Policies that ignore the observation, and solutions replayed on other seeds."""
     script = Script(pool)
     for evidence in batch:
@@ -158,7 +158,7 @@ def blind(pool: Pool, batch: Sequence[Evidence]) -> None:
     script.run()
 
 
-def last(pool: Pool, batch: Sequence[Evidence]) -> None:
+def last(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """The fresh episode once more, after all the others."""
     script = Script(pool)
     for evidence in batch:

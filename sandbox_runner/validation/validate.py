@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sandbox_runner.pool import Pool
+from sandbox_runner.pool import BlockingPool
 from sandbox_runner.types import Verdict
 from sandbox_runner.validation import rounds, stages
 from sandbox_runner.validation.evidence import Evidence
@@ -24,7 +24,7 @@ _PLAN = (
 
 
 def validate(
-    pool: Pool,
+    pool: BlockingPool,
     sources: Sequence[str],
     max_turns: int = 12,
     seeds: Sequence[int] = SEEDS,
@@ -42,7 +42,7 @@ def validate(
     return [evidence.verdict() for evidence in everything]
 
 
-def _examine(pool: Pool, wave: list[Evidence]) -> None:
+def _examine(pool: BlockingPool, wave: list[Evidence]) -> None:
     try:
         for gather, rules in _PLAN:
             batch = [evidence for evidence in wave if evidence.rejection is None]

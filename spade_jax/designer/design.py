@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import sandbox_runner
-from sandbox_runner import Pool
+from sandbox_runner import BlockingPool
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
@@ -135,7 +135,7 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
     return environment
 
 
-def validate(pool: Pool, environments: Sequence[Environment], max_turns: int) -> None:
+def validate(pool: BlockingPool, environments: Sequence[Environment], max_turns: int) -> None:
     """Runs the sandbox's validation on every draft that is not rejected yet; fills the verdicts."""
     drafts = [environment for environment in environments if environment.accepted]
     verdicts = sandbox_runner.validate(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from sandbox_runner import EnvError, Pool
+from sandbox_runner import BlockingPool, EnvError
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Record
 from spade_jax.designer.skills import SkillMatcher, is_verbatim
@@ -12,7 +12,7 @@ from spade_jax.text import canonical_action
 
 
 def reject_degenerate(
-    pool: Pool,
+    pool: BlockingPool,
     environments: Sequence[Environment],
     episodes: Sequence[Sequence[Episode]],
     seeds: Sequence[int],
@@ -47,7 +47,7 @@ def reject_degenerate(
 
 
 def replay_wins(
-    pool: Pool,
+    pool: BlockingPool,
     programs: Sequence[tuple[str, bool]],
     scripts: Sequence[Sequence[str]],
     seeds: Sequence[int],

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from sandbox_runner import Pool, Session
+from sandbox_runner import BlockingPool, Session
 from spade_jax.envs.world import SandboxWorld, Seat
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Episode, Task, play
@@ -41,7 +41,7 @@ class Program:
 class Player:
     """Plays programs with one engine, chat format and sandbox pool."""
 
-    def __init__(self, engine: Engine, chat: ChatRenderer, pool: Pool, prompts: Prompts):
+    def __init__(self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts):
         self._engine, self._chat, self._pool = engine, chat, pool
         self._world = SandboxWorld(pool, prompts)
 

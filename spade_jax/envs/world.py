@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
-from sandbox_runner import EnvError, Observation, Pool, Session, StepResult
+from sandbox_runner import BlockingPool, EnvError, Observation, Session, StepResult
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Feedback, Task
 from spade_jax.text import canonical_action
@@ -23,7 +23,7 @@ class Seat:
 class SandboxWorld:
     """Answers replies from sandbox sessions; an environment's fault is feedback, not a crash."""
 
-    def __init__(self, pool: Pool, prompts: Prompts):
+    def __init__(self, pool: BlockingPool, prompts: Prompts):
         self._pool, self._prompts = pool, prompts
 
     def reset(self, tasks: Sequence[Task]) -> list[Feedback]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sandbox_runner import Pool
+from sandbox_runner import BlockingPool
 from spade_jax.designer import (
     Environment,
     Record,
@@ -33,7 +33,7 @@ class ConstantEnv:
 
 @pytest.fixture(scope="module")
 def pool():
-    with Pool() as pool:
+    with BlockingPool() as pool:
         yield pool
 
 

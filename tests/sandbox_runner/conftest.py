@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_runner import Limits, Pool
+from sandbox_runner import BlockingPool, Limits
 
 DATA = Path(__file__).parent / "data"
 
@@ -12,7 +12,7 @@ DATA = Path(__file__).parent / "data"
 @pytest.fixture(scope="session")
 def pool():
     """With budgets small enough that a program which breaks them does not hold up the suite."""
-    with Pool(Limits(call_cpu=0.5, load_cpu=0.5, sleep_wall=0.5)) as shared:
+    with BlockingPool(Limits(call_cpu=0.5, load_cpu=0.5, sleep_wall=0.5)) as shared:
         yield shared
 
 

@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 from sandbox_runner import EnvError, Limits, Observation, RunnerError
-from sandbox_runner.confine import LAYERS, MINIMUM, confine, insist, layers, seccomp, syscalls
+from sandbox_runner.confine import (
+    LAYERS,
+    Host,
+    Newborn,
+    confine,
+    insist,
+    landlock,
+    layers,
+    process,
+    seccomp,
+    syscalls,
+    unmet,
+)
 
 PROGRAM = """
 import ctypes, os, signal, socket, subprocess, sys, threading
@@ -33,10 +45,10 @@ class AttackEnv:
     def step(self, action):
         return "done", 0.0, True, False, {{}}
 """
-EPERM, EACCES, ENOTTY = 1, 13, 25
+EPERM, ENOENT, EACCES, ENOTTY = 1, 2, 13, 25
 REPOSITORY = Path(__file__).parents[2]
 REFUSED = (f"PermissionError {EPERM}",)
-CLOSED = (f"PermissionError {EACCES}",)
+CLOSED = (f"PermissionError {EACCES}", f"FileNotFoundError {ENOENT}")
 
 # attack -> what the program may see. Paths, numbers and flags are those of x86-64 and ARM alike.
 ATTACKS = {
@@ -154,35 +166,56 @@ def test_what_environments_do_still_works(pool):
 
 def test_this_host_has_the_layers_and_the_pool_says_so(pool):
     report = pool.layers()
-    assert set(report) == {"namespaces", *(layer.name for layer in LAYERS)}
-    assert not any(report[name] for name in MINIMUM)
+    assert set(report) == {"namespaces", "private_root", *(layer.name for layer in LAYERS)}
+    assert not unmet(report)
 
 
-def test_below_the_minimum_a_host_is_refused_unless_the_layer_is_allowed_by_name():
-    report = {layer.name: "" for layer in LAYERS} | {"landlock": "Function not implemented"}
+def test_below_the_minimum_a_host_is_refused_unless_a_layer_is_allowed_by_name():
+    report = dict.fromkeys(["private_root", *(layer.name for layer in LAYERS)], "")
+    insist(report | {"landlock": "Function not implemented", "namespaces": "forbidden"}, ())
+    insist(report | {"private_root": "forbidden"}, ())
+    neither = report | {"landlock": "Function not implemented", "private_root": "forbidden"}
     with pytest.raises(RunnerError, match="landlock: Function not implemented"):
-        insist(report, ())
+        insist(neither, ())
     with pytest.raises(RunnerError, match="landlock"):
-        insist(report, ("seccomp",))
-    insist(report, ("landlock",))
-    insist(report | {"landlock": "", "namespaces": "forbidden"}, ())
+        insist(neither, ("seccomp",))
+    insist(neither, ("landlock",))
+    insist(neither, ("private_root",))
+    with pytest.raises(RunnerError, match="seccomp: not tried"):
+        insist({name: "" for name in report if name != "seccomp"}, ())
 
 
-def test_a_layer_that_is_off_is_noticed(monkeypatch):
-    """The probes are worth something: without its filter a child fails the probe of seccomp."""
-    reader, writer = os.pipe()
-    monkeypatch.setattr(seccomp, "install", lambda: None)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            report = layers.probe(Limits(), os.getppid(), "")
-            os.write(writer, report["seccomp"].encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader) as pipe:
-        assert pipe.read() == "not in force"
-    os.waitpid(pid, 0)
+def host(limits=None):
+    """What a zygote would have made, without leaving this process's files."""
+    return Host(
+        limits or Limits(), os.getpid(), os.open("/proc", os.O_PATH),
+        os.open("/dev/null", os.O_RDWR), landlock.ruleset(layers.readable_folders()), 1 << 30,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "name"),
+    [
+        (seccomp, "install", "seccomp"),
+        (landlock, "restrict", "landlock"),
+        (process, "keep_only", "descriptors"),
+        (process, "limit_resources", "limits"),
+        (process, "not_dumpable", "not_dumpable"),
+        (process, "no_new_privileges", "no_new_privileges"),
+        (process, "die_with_parent", "parent_death"),
+    ],
+)
+def test_a_layer_that_is_off_is_noticed(monkeypatch, module, function, name):
+    """The probes are worth something: without its deed every one of them fails."""
+    monkeypatch.setattr(module, function, lambda *_: None)
+    known = {"namespaces": "not here", "private_root": "not here", "user": "", "capabilities": ""}
+    # What later layers need of earlier ones, when these are the ones to be missing.
+    others = {layer.name: "left out" for layer in LAYERS if layer.name not in (name, *NEEDED)}
+    found = layers._try_in_a_child(host(), known | others)
+    assert found[name] in ("not in force", "the process that tried it ended"), found
+
+
+NEEDED = ("no_new_privileges",)
 
 
 def run(program, number, arguments, arch):
@@ -253,10 +286,11 @@ def test_a_child_that_cannot_put_on_a_layer_runs_nothing(monkeypatch):
 
     report = {layer.name: "" for layer in LAYERS}
     monkeypatch.setattr(seccomp, "install", broken)
+    here = host()
     pid = os.fork()
     if pid == 0:
         try:
-            confine(Limits(), os.getppid(), report)
+            confine(Newborn(here, 0, os.dup(here.null)), report)
         except OSError:
             os._exit(71)
         os._exit(0)

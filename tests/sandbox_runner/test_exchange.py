@@ -2,43 +2,95 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox_runner import protocol
-from sandbox_runner.exchange import Call, Exchange
+from sandbox_runner import exchange, protocol
+from sandbox_runner.child_process import Call
 from sandbox_runner.types import EnvError, Limits, RunnerError
 
 
 class ScriptedZygote:
-    """Keeps the child's end of the socket and reports that the child exited with status 9."""
+    """Keeps the child's end of the socket. Its child is a process that sleeps, and is said to have
+    exited with status 9; with `mute` it never answers."""
+
+    blocked, failure, mute = False, None, False
+
+    def __init__(self, limits, hash_seed, forked, ended):
+        self._forked, self._ended = forked, ended
+        self._ours, self._theirs = socket.socketpair()
+        self._news = []
+        self._sleeper = subprocess.Popen(["sleep", "60"])
+
+    def fileno(self):
+        return self._ours.fileno()
 
     def fork(self, connection):
-        self.end = connection.dup()
+        self.end = connection
+        self._tell(self._forked, 1, self._sleeper.pid, os.pidfd_open(self._sleeper.pid))
         return 1
 
-    def wait_for(self, condition):
-        pass
+    def ask(self, child):
+        assert child == self._sleeper.pid
+        self._tell(self._ended, 2, 9 << 8)
+        return 2
 
-    def status(self, pid):
-        return 9 << 8
+    def _tell(self, callback, *values):
+        if not self.mute:
+            self._news.append((callback, values))
+            self._theirs.send(b"!")
+
+    def handle(self):
+        self._ours.recv(100)
+        while self._news:
+            callback, values = self._news.pop(0)
+            callback(*values)
+
+    def check(self, now):
+        if self.mute:
+            raise self.error()
+
+    def error(self):
+        return RunnerError("the zygote does not answer")
+
+    def close(self):
+        for connection in (self._ours, self._theirs, self.end):
+            connection.close()
+        self._sleeper.kill()
+        self._sleeper.wait()
+
+
+@pytest.fixture(autouse=True)
+def scripted(monkeypatch):
+    monkeypatch.setattr(exchange, "ZygoteClient", ScriptedZygote)
+
+
+def answer_of(talk: exchange.Exchange, zygote: ScriptedZygote, send=lambda end: None):
+    """The answer to one step, whose child's end of the socket is given to `send`."""
+    call = Call(talk.start_child(zygote), protocol.Step(1, 7, "go"), 1.0)
+    send(zygote.end)
+    talk.submit([call])
+    while call.answer is None:
+        talk.turn(0.05)
+    return call.answer
 
 
 def conversation(sent: bytes):
     """The answer to one step when the child sends `sent` and closes."""
-    exchange, zygote = Exchange(Limits(call_wall=0.2)), ScriptedZygote()
+    talk = exchange.Exchange(Limits(call_wall=0.2))
+    zygote = talk.start_zygote(0)
+
+    def send(end):
+        end.sendall(sent)
+        end.shutdown(socket.SHUT_WR)
+
     try:
-        child = exchange.start_child(zygote)
-        call = Call(child, protocol.Step(1, 7, "go"), 1.0)
-        zygote.end.sendall(sent)
-        zygote.end.shutdown(socket.SHUT_WR)
-        exchange.run([call])
-        return call.answer
+        return answer_of(talk, zygote, send)
     finally:
-        zygote.end.close()
-        exchange.close()
+        talk.close()
 
 
 GOOD = protocol.encode(protocol.Stepped(1, "a door", 0.5, False, False))
@@ -72,13 +124,12 @@ def test_a_child_that_exits_is_reported_with_its_status():
     assert isinstance(error, EnvError) and "status 9" in error.detail
 
 
-def test_a_child_that_never_appears_is_the_runners_fault():
-    exchange, zygote = Exchange(Limits(call_wall=0.2)), ScriptedZygote()
-    call = Call(exchange.start_child(zygote), protocol.Step(1, 7, "go"), 1.0)
-    exchange.run([call])
-    zygote.end.close()
-    exchange.close()
-    assert isinstance(call.answer, RunnerError)
+def test_a_child_that_never_appears_is_the_runners_fault(monkeypatch):
+    monkeypatch.setattr(ScriptedZygote, "mute", True)
+    talk = exchange.Exchange(Limits())
+    answer = answer_of(talk, talk.start_zygote(0))
+    talk.close()
+    assert isinstance(answer, RunnerError)
 
 
 def test_descriptors_are_given_back():

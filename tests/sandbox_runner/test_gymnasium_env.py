@@ -1,9 +1,9 @@
 """A program behind Gymnasium's interface, judged by Gymnasium's own checker."""
 
 import os
-import select
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from gymnasium.utils.env_checker import check_env
 
 from sandbox_runner import EnvError, RunnerError, gymnasium_env
 from sandbox_runner.gymnasium_env import SandboxEnv, UnicodeText
+from tests.sandbox_runner.processes import alive, below
 
 ROOT = Path(__file__).resolve().parents[2]
 UNICODE = "zażółć 数字 🧩 e\u0301 \x00 \u202e \\boxed{½}"
@@ -23,14 +24,6 @@ class EchoEnv:
         return "ready", {}
     def step(self, action):
         return " ".join(str(ord(c)) for c in action), 0.0, False, False, {}
-"""
-TELLS_PROCESSES = """
-import os
-class WhoEnv:
-    def reset(self, seed=None):
-        return f"{os.getpid()} {os.getppid()}", {}
-    def step(self, action):
-        return "", 0.0, True, False, {}
 """
 
 
@@ -131,17 +124,17 @@ def test_a_fault_in_an_episode_raises_its_error(make, program, name, stage):
 
 
 def test_close_ends_the_child_and_a_pool_of_its_own():
-    env = SandboxEnv(TELLS_PROCESSES)
-    child, zygote = (os.pidfd_open(int(pid)) for pid in env.reset()[0].split())
-    try:
-        assert select.select([child, zygote], [], [], 0)[0] == []  # both run
-        env.close()
-        env.close()
-        for process in (child, zygote):
-            assert select.select([process], [], [], 5.0)[0] == [process]
-    finally:
-        os.close(child)
-        os.close(zygote)
+    before = set(below(os.getpid()))
+    env = SandboxEnv(TELLS_CODE_POINTS)
+    env.reset()
+    processes = set(below(os.getpid())) - before
+    assert len(processes) == 3  # keeper, zygote, child
+    env.close()
+    env.close()
+    deadline = time.monotonic() + 5.0
+    while any(map(alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(alive, processes))
     with pytest.raises(RunnerError, match="not open"):
         env.reset()
 
@@ -167,7 +160,7 @@ def test_a_failed_start_leaves_no_pool_behind(monkeypatch):
         def open(self, sources, max_turns):
             return [EnvError("load", "no")]
 
-    monkeypatch.setattr(gymnasium_env, "Pool", BrokenPool)
+    monkeypatch.setattr(gymnasium_env, "BlockingPool", BrokenPool)
     with pytest.raises(EnvError):
         SandboxEnv("")
     assert calls == ["enter", "exit"]

@@ -6,7 +6,15 @@ import time
 
 import pytest
 
-from sandbox_runner import EnvError, Limits, Observation, Pool, RunnerError, Session, StepResult
+from sandbox_runner import (
+    BlockingPool,
+    EnvError,
+    Limits,
+    Observation,
+    RunnerError,
+    Session,
+    StepResult,
+)
 
 HOSTILE = {
     "infinite_loop": "limits",
@@ -179,7 +187,7 @@ def test_what_kills_a_shared_child_is_reported_to_all_its_sessions(pool, program
 
 
 def test_only_the_standard_library_numpy_and_math_verify_can_be_imported(pool, guess):
-    imports = ("import msgspec", "from sandbox_runner import Pool", "import sqlite3, numpy.linalg")
+    imports = ("import msgspec", "import sandbox_runner.pool", "import sqlite3, numpy.linalg")
     no, nor, yes = pool.open([f"{line}\n{guess}" for line in imports])
     assert [no.stage, nor.stage] == ["load", "load"]
     assert isinstance(yes, Session)
@@ -200,7 +208,7 @@ def test_misuse_is_the_callers_fault(pool, guess, session):
 
 
 def test_the_number_of_children_is_bounded(guess):
-    with Pool(Limits(max_children=2)) as small:
+    with BlockingPool(Limits(max_children=2)) as small:
         with pytest.raises(RunnerError, match="max_children"):
             small.open([guess] * 3)
         small.close(small.open([guess] * 2))
@@ -208,7 +216,7 @@ def test_the_number_of_children_is_bounded(guess):
 
 
 def test_a_dead_zygote_is_the_runners_fault_and_is_replaced(guess):
-    with Pool() as fresh:
+    with BlockingPool() as fresh:
         (session,) = fresh.open([guess])
         fresh.reset([(session, 1)])
         os.kill(fresh.zygote_pids()[0], signal.SIGKILL)

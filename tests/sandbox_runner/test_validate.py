@@ -51,11 +51,12 @@ MADE = {
         {"first": "' '.join({'red', 'green', 'blue', str(self.answer * 3)})"},
         "determinism",
     ),
-    "random never seeded": ({"reset": "self.answer = random.randint(1000, 9999)"}, "determinism"),
-    "unseeded only on a win": (
-        {"win": "str(random.random())"},
-        "determinism",
+    "random never seeded by the program": (
+        {"reset": "self.answer = random.randint(1000, 9999)"}, None
     ),
+    "draws of its own": ({"reset": "self.answer = random.Random().randint(0, 9)"}, "determinism"),
+    "entropy only on a win": ({"win": "str(random.SystemRandom().random())"}, "determinism"),
+    "the clock": ({"reply": "f'No, at {time.time()}.'"}, "determinism"),
     "one task": ({"reset": "self.answer = 4321"}, "constant"),
     "few tasks": ({"reset": "self.answer = 4321 if seed != 3 else 1234"}, "trivial"),
     "states the answer when wrong": (

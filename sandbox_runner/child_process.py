@@ -1,0 +1,141 @@
+"""One child process as its pool sees it, and the calls that wait for its answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+
+from sandbox_runner import protocol
+from sandbox_runner.types import EnvError, RunnerError
+from sandbox_runner.zygote_client import ZygoteClient
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Call:
+    """A request on its way. `answered` is called once, when `answer` is set."""
+
+    __slots__ = ("answer", "answered", "child", "cpu", "frame", "request")
+
+    def __init__(self, child: ChildProcess, request: protocol.Request, cpu: float) -> None:
+        try:
+            self.frame = protocol.encode(request)
+        except protocol.ProtocolError as error:
+            raise RunnerError(f"the request cannot be sent: {error}") from error
+        self.child = child
+        self.request = request
+        self.cpu = cpu
+        self.answered: Callable[[Call], None] = _nobody_cares
+        self.answer: protocol.Answer | EnvError | RunnerError | None = None
+
+
+def _nobody_cares(call: Call) -> None:
+    pass
+
+
+class ChildProcess:
+    """`error` is set once and for all when the child is lost. `number` is what its zygote calls it,
+    `pid` its process id here: None before it was forked, and `pid` again once it is gone."""
+
+    def __init__(self, zygote: ZygoteClient, connection: socket.socket) -> None:
+        self.zygote = zygote
+        self.connection = connection
+        self.number: int | None = None
+        self.pid: int | None = None
+        self.pidfd: int | None = None
+        self.error: EnvError | RunnerError | None = None
+        self.hung_up = False  # it closed its end; how it died is being asked
+        self.sessions: set[int] = set()
+        self.inbox = protocol.Inbox()
+        self.outbox = bytearray()
+        self.blocked = False  # the outbox waits for the socket
+        self.calls: deque[Call] = deque()
+        self.cpu_clock = 0  # clock_getcpuclockid(3) of `pid`
+        self.cpu_base = 0.0
+        self.wall_base = time.monotonic()
+        self.sleep_base: float | None = None
+        self.memory = Memory()
+
+    def forked(self, number: int, pidfd: int) -> None:
+        """It exists; it may have ended already. The pidfd is the child's from now on."""
+        self.number, self.pidfd = number, pidfd
+        with open(f"/proc/self/fdinfo/{pidfd}") as lines:
+            pid = next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
+        if pid > 0:
+            self.pid, self.cpu_clock = pid, (~pid << 3) | 2
+
+    def cpu(self) -> float | None:
+        """CPU seconds used so far; None when the process is unknown or gone."""
+        if self.pid is None:
+            return None
+        try:
+            return time.clock_gettime(self.cpu_clock)
+        except OSError:
+            return None
+
+    def slept(self, now: float) -> float:
+        """Seconds neither run nor waited for a processor, since the first look at this call."""
+        try:
+            with open(f"/proc/{self.pid}/schedstat", "rb") as schedstat:
+                ran, waited = schedstat.read().split()[:2]
+        except (OSError, ValueError):
+            return 0.0  # a kernel without it, or a process that is gone
+        asleep = now - (int(ran) + int(waited)) * 1e-9
+        if self.sleep_base is None:
+            self.sleep_base = asleep
+        return asleep - self.sleep_base
+
+    def release(self) -> None:
+        """Kill the process and give its descriptors back."""
+        self.connection.close()
+        if self.pidfd is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            os.close(self.pidfd)
+            self.pidfd = None
+
+
+class Memory:
+    """What one child's memory costs the machine, not counting what it shares with its zygote.
+
+    The exact figure takes the kernel a millisecond, so it is read rarely. Between two readings a
+    child cannot have taken more pages than it had page faults, or than its resident size grew.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0  # bytes
+        self._exact = 0
+        self._faults, self._resident = -1, 0
+
+    def look(self, pid: int) -> None:
+        """Bring `most` up to date; cheap."""
+        self.most = self._bound(pid)
+
+    def _bound(self, pid: int) -> int:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                fields = stat.read().rpartition(b")")[2].split()
+        except OSError:
+            return 0
+        faults, resident = int(fields[7]), int(fields[21])
+        if self._faults < 0:
+            self._faults, self._resident = faults, resident
+        grown = max(faults - self._faults, resident - self._resident, 0)
+        return self._exact + grown * _PAGE
+
+    def read(self, pid: int) -> int:
+        """Bytes, exactly; what `look` counts on from. 0 for a process that is gone."""
+        self._exact, self._faults = 0, -1
+        self.look(pid)
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as lines:
+                private = [line.split()[1] for line in lines if line.startswith(b"Private_")]
+        except OSError:
+            return 0
+        self._exact = self.most = sum(map(int, private)) << 10
+        return self._exact
