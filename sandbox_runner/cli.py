@@ -1,5 +1,5 @@
-"""The command line: `check` says whether programs are sound, `play` lets a person play one, and
-`doctor` says how well this host can contain them."""
+"""The command line: `check` says whether programs are sound, `play` lets a person play one,
+`doctor` says how well this host can contain them, `attack` tries that, `bench` what it costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from sandbox_runner import confine
+from sandbox_runner import attack, bench, confine
 from sandbox_runner.pool import BlockingPool
 from sandbox_runner.types import EnvError, Limits, RunnerError, Verdict
 from sandbox_runner.validation import validate
@@ -45,6 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say which layers of confinement this host has")
     doctor.add_argument("--json", action="store_true", help="one JSON object")
     doctor.set_defaults(run=_doctor)
+    attack = commands.add_parser("attack", help="run hostile programs beside healthy ones")
+    attack.add_argument("folder", type=Path, metavar="DIR", help="its *.py files are the programs")
+    attack.add_argument("--json", action="store_true", help="one JSON object per program")
+    attack.set_defaults(run=_attack)
+    bench = commands.add_parser("bench", help="measure starting, stepping, memory, and hung programs")
+    bench.set_defaults(run=_bench)
     for command in (check, play):
         command.add_argument("--max-turns", type=_positive, default=12, help="default 12")
     return parser
@@ -79,6 +85,37 @@ def _doctor(options: argparse.Namespace) -> int:
     return ACCEPTED if safe else REJECTED
 
 
+def _attack(options: argparse.Namespace) -> int:
+    """0 when every healthy program survived untouched."""
+    paths = sorted(options.folder.glob("*.py"))
+    sources = [_read(path) for path in paths]
+    if not paths:
+        print(f"sandbox_runner: no *.py file in {options.folder}", file=sys.stderr)
+    if not paths or None in sources:
+        return USAGE
+    with BlockingPool() as pool:
+        attacks, harm = attack.run(pool, sources)
+    for path, found in zip(paths, attacks, strict=True):
+        if options.json:
+            print(json.dumps({"file": str(path)} | asdict(found)))
+        else:
+            print(f"{path}: {found.layer}: {_printable(found.outcome)}")
+    for line in harm:
+        print(f"HARM: {_printable(line)}", file=sys.stderr)
+    started = sum(found.started for found in attacks)
+    print(
+        f"{len(attacks)} programs, {started} started; healthy programs "
+        f"{'HARMED' if harm else 'untouched'}", file=sys.stderr,
+    )  # fmt: skip
+    return REJECTED if harm else ACCEPTED
+
+
+def _bench(options: argparse.Namespace) -> int:
+    for row in bench.figures():
+        print(json.dumps(row), flush=True)
+    return ACCEPTED
+
+
 def _check(options: argparse.Namespace) -> int:
     sources = [_read(path) for path in options.files]
     if None in sources:
@@ -92,7 +129,8 @@ def _check(options: argparse.Namespace) -> int:
 
 def _report(path: Path, verdict: Verdict, as_json: bool) -> str:
     if as_json:
-        return json.dumps({"file": str(path)} | asdict(verdict))
+        found = {"file": str(path), "verdict": "accept" if verdict.accepted else "reject"}
+        return json.dumps(found | asdict(verdict))
     if verdict.accepted:
         return f"{path}: accepted"
     return f"{path}: {verdict.stage}: {_printable(verdict.reason)}"
