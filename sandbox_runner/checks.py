@@ -15,9 +15,9 @@ _FRAME_EXTRA = 4096
 
 def largest_answer(request: protocol.Request, limits: Limits) -> int:
     """Most bytes that an honest child needs for the body of its answer."""
-    texts = 1
-    if isinstance(request, protocol.Play):
-        texts = sum(len(episode.actions) + 2 for episode in request.episodes)
+    if type(request) is not protocol.Play:
+        return limits.observation_bytes + _FRAME_EXTRA
+    texts = sum(len(episode.actions) + 2 for episode in request.episodes)
     return min(protocol.MAX_FRAME, texts * (limits.observation_bytes + 64) + _FRAME_EXTRA)
 
 
@@ -27,11 +27,11 @@ def check_answer(
     """`answer`, or an EnvError for a reported failure. Raises ProtocolError when it cannot be."""
     if answer.id != request.id:
         raise protocol.ProtocolError(f"answer {answer.id} to request {request.id}")
-    if isinstance(answer, protocol.Failed):
-        stage = answer.stage if answer.stage in STAGES else "robustness"
-        return EnvError(stage, " ".join(answer.detail.split())[:_DETAIL_CHARACTERS])
     if isinstance(answer, protocol.Stepped):
         _check_turn(answer, limits)
+    elif isinstance(answer, protocol.Failed):
+        stage = answer.stage if answer.stage in STAGES else "robustness"
+        return EnvError(stage, " ".join(answer.detail.split())[:_DETAIL_CHARACTERS])
     elif isinstance(answer, protocol.Text):
         if answer.text is None and isinstance(request, protocol.Reset):
             raise protocol.ProtocolError("a reset without an observation")

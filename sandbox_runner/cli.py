@@ -45,12 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say which layers of confinement this host has")
     doctor.add_argument("--json", action="store_true", help="one JSON object")
     doctor.set_defaults(run=_doctor)
-    attack = commands.add_parser("attack", help="run hostile programs beside healthy ones")
-    attack.add_argument("folder", type=Path, metavar="DIR", help="its *.py files are the programs")
-    attack.add_argument("--json", action="store_true", help="one JSON object per program")
-    attack.set_defaults(run=_attack)
-    bench = commands.add_parser("bench", help="measure starting, stepping, memory, and hung programs")
-    bench.set_defaults(run=_bench)
+    hostile = commands.add_parser("attack", help="run hostile programs beside healthy ones")
+    hostile.add_argument("folder", type=Path, metavar="DIR", help="its *.py are the programs")
+    hostile.add_argument("--json", action="store_true", help="one JSON object per program")
+    hostile.set_defaults(run=_attack)
+    figures = commands.add_parser("bench", help="measure what containment costs, as JSON lines")
+    figures.set_defaults(run=_bench)
     for command in (check, play):
         command.add_argument("--max-turns", type=_positive, default=12, help="default 12")
     return parser

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
+import types
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,17 @@ from sandbox_runner.types import EnvError
 
 MODULE = "environment"  # the name that a loaded program sees as its `__name__`
 REWARD_BOUND = 10.0
+BASES = ("ToolUseEnv", "ToolUseBaseEnv", "MultiTurnToolUseEnv")  # classes a program finds ready
 
 
 def environment_class(namespace: dict[str, Any], prepared: int = 0) -> type:
     """The one public class named `...Env`. Raises EnvError("contract").
 
-    The first `prepared` names were there before the program was loaded; of those only classes
-    that it can have put there are looked at. (Touching all would copy memory in every child.)
+    The first `prepared` names were there before the program was loaded; of those only `BASES` are
+    looked at, which it may have replaced. (Touching all would copy memory in every child.)
     """
-    names = [n for i, n in enumerate(namespace) if i >= prepared or n.endswith("Env")]
+    added = list(itertools.islice(reversed(namespace), max(0, len(namespace) - prepared)))
+    names = [*(name for name in BASES if name in namespace and name not in added), *added[::-1]]
     own = {
         namespace[name]: name
         for name in names
@@ -51,6 +55,8 @@ def _check_signature(cls: type, name: str, keywords: dict[str, Any], *positional
         raise EnvError("contract", f"{cls.__name__} has no method {name}")
     if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
         raise EnvError("contract", f"{name} must be a plain function, not async or a generator")
+    if _is_written_so(method, ["self", *positional, *keywords]):
+        return
     bound = not isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
     try:
         inspect.signature(method).bind(*(["self"] if bound else []), *positional, **keywords)
@@ -59,12 +65,25 @@ def _check_signature(cls: type, name: str, keywords: dict[str, Any], *positional
         raise EnvError("contract", f"{name} cannot be called as {name}({call}): {error}") from None
 
 
+def _is_written_so(method: Any, names: list[str]) -> bool:
+    """Whether it is a plain function with just these parameters, which spares an inspection: that
+    costs a child a millisecond, most of it for memory that it no longer shares."""
+    if type(method) is not types.FunctionType or hasattr(method, "__wrapped__"):
+        return False
+    code = method.__code__
+    return code.co_kwonlyargcount == 0 and list(code.co_varnames[: code.co_argcount]) == names
+
+
 def constructor_arguments(cls: type, max_turns: int) -> dict[str, int]:
     """`max_turns` for the constructor where it takes one: its own default, capped."""
-    parameter = inspect.signature(cls).parameters.get("max_turns")
-    if parameter is None or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        return {}
-    own = parameter.default
+    init = cls.__init__
+    if type(cls) is type and _is_written_so(init, ["self", "max_turns"]):
+        own = init.__defaults__[-1] if init.__defaults__ else None
+    else:
+        parameter = inspect.signature(cls).parameters.get("max_turns")
+        if parameter is None or parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            return {}
+        own = parameter.default
     usable = isinstance(own, int) and not isinstance(own, bool) and own > 0
     return {"max_turns": min(own, max_turns) if usable else max_turns}
 

@@ -17,7 +17,7 @@ from sandbox_runner.types import EnvError, Limits, RunnerError
 from sandbox_runner.zygote_client import ZygoteClient
 
 TICK = 0.05  # seconds between two looks at the deadlines
-_SHORT_CALL = 0.2  # seconds for which nobody asks whether a child sleeps
+_SHORT_WALL, _SHORT_CPU = 0.1, 0.005  # a call of more seconds than both is a long one
 _GRACE_CPU = 0.25  # the child's own timer is exact; the pool's is the one it cannot touch
 
 
@@ -32,6 +32,7 @@ class Exchange:
         self._limits = limits
         self._total_bytes = limits.total_bytes or _half_of_the_machine()
         self._epoll = select.epoll()
+        self._arrived = memoryview(bytearray(1 << 18))
         self._children: dict[int, ChildProcess] = {}  # by file descriptor of the socket
         self._zygotes: dict[int, ZygoteClient] = {}
         self._forking: dict[tuple[ZygoteClient, int], ChildProcess] = {}
@@ -175,7 +176,7 @@ class Exchange:
             if len(child.calls) == 1:
                 self._begin(child, now)
             if not child.hung_up:
-                child.outbox += call.frame
+                child.outbox = child.outbox + call.frame if child.outbox else call.frame
                 touched[child] = None
         for child in touched:
             self._flush(child)
@@ -191,7 +192,7 @@ class Exchange:
             return
         try:
             sent = child.connection.send(child.outbox)
-            del child.outbox[:sent]
+            child.outbox = child.outbox[sent:]
         except BlockingIOError:
             pass
         except OSError:
@@ -223,16 +224,16 @@ class Exchange:
 
     def _receive(self, child: ChildProcess) -> None:
         try:
-            data = child.connection.recv(1 << 18)
+            size = child.connection.recv_into(self._arrived)
         except BlockingIOError:
             return
         except ConnectionResetError:
-            data = b""
-        if not data:
+            size = 0
+        if not size:
             self._hang_up(child)
             return
         try:
-            child.inbox.add(data)
+            child.inbox.add(self._arrived[:size])
             while child.calls:
                 call = child.calls[0]
                 body = child.inbox.take(largest_answer(call.request, self._limits))
@@ -243,6 +244,8 @@ class Exchange:
                 child.calls.popleft()
                 self._in_flight -= 1
                 child.cpu_base = child.cpu() or 0.0
+                if child.stepped_back:
+                    child.step_forward()
                 if child.calls:
                     self._begin(child, time.monotonic())
                 self._answer(call, answer)
@@ -285,8 +288,10 @@ class Exchange:
             return None  # the zygote has a deadline of its own
         if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
             return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
-        if now - child.wall_base < _SHORT_CALL:
+        if now - child.wall_base < _SHORT_WALL:
             return None
+        if cpu is not None and cpu - child.cpu_base > _SHORT_CPU:
+            child.step_back()
         if child.slept(now) > limits.sleep_wall:
             return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
         if now - child.wall_base > limits.call_wall:

@@ -148,15 +148,21 @@ def _decode(decoder: msgspec.msgpack.Decoder, body: bytes):
 
 
 class Inbox:
-    """Bytes in, whole frame bodies out."""
+    """Bytes in, whole frame bodies out. Mostly a frame arrives in one piece; one that comes byte by
+    byte is collected without copying what is there each time."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
+        self._buffer: bytes | bytearray = b""
 
     def __bool__(self) -> bool:
         return bool(self._buffer)
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | memoryview) -> None:
+        if not self._buffer:
+            self._buffer = bytes(data)
+            return
+        if isinstance(self._buffer, bytes):
+            self._buffer = bytearray(self._buffer)
         self._buffer += data
 
     def take(self, largest: int = MAX_FRAME) -> bytes | None:
@@ -171,6 +177,5 @@ class Inbox:
         end = _HEADER + size
         if len(buffer) < end:
             return None
-        body = bytes(buffer[_HEADER:end])
-        del buffer[:end]
-        return body
+        self._buffer = buffer[end:]
+        return bytes(buffer[_HEADER:end])

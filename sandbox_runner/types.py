@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 MEBIBYTE = 1 << 20
 
 
@@ -21,7 +23,7 @@ class Limits:
     play_cpu: float = 8.0  # all scripted episodes of one validation request together
     process_cpu: float = 600.0  # whole life of a child; a kernel limit
     sleep_wall: float = 2.0
-    call_wall: float = 60.0
+    call_wall: float = 300.0
     observation_bytes: int = 64 * 1024
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
     print_bytes: int = 10_000_000
@@ -59,15 +61,13 @@ class BatchError(RunnerError):
         self.results = results
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """What the Agent sees after a reset."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True):
     """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget."""
 
     observation: str
@@ -76,8 +76,7 @@ class StepResult:
     truncated: bool
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """A handle on one environment instance of a pool. Only that pool can use it."""
 
     id: int

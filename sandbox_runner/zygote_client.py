@@ -20,8 +20,10 @@ import msgspec
 from sandbox_runner import confine
 from sandbox_runner.types import Limits, RunnerError
 
+# What libraries do after a fork is for programs with threads; it would cost every child a megabyte.
 _MAIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "import json, os, sys; os.register_at_fork = lambda **_: None; "
+    "sys.path[:] = json.loads(sys.argv[1]); "
     "from sandbox_runner.zygote import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _ANSWER_WALL = 20.0  # seconds within which a zygote that is ready answers a request
@@ -35,7 +37,7 @@ class ZygoteClient:
     `forked(request, number, pidfd)` is called for each child and then owns the pidfd;
     `ended(request, status)` for each answer to `ask`, with the child's wait status, -1 when the
     zygote does not know it. The zygote is started by exec (no `preexec_fn`, so the calling process
-    is never forked by Python) in its own session, with its own environment variables and
+    is never forked by Python) in its own process group, with its own environment variables and
     `PYTHONHASHSEED` set to `hash_seed`.
     """
 
@@ -65,7 +67,7 @@ class ZygoteClient:
                 stderr=self._log,
                 env=_environment(hash_seed),
                 pass_fds=(theirs.fileno(),),
-                start_new_session=True,
+                process_group=0,
             )
         ours.setblocking(False)
         self._socket = ours

@@ -6,6 +6,7 @@ unless the missing ones are allowed by name: the pool sees to that.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import importlib.util
@@ -35,8 +36,8 @@ class Host:
     """What the layers of a child need, made once by the zygote that will fork them all.
 
     `proc` and `null` are descriptors of the machine's own /proc and /dev/null, which a private
-    root does not have; `rules` is Landlock's, None where the kernel has none; `mapped` is how many
-    bytes of address space the zygote takes.
+    root does not have; `rules` is Landlock's and `calls` the filter of system calls, None where
+    the host has none; `mapped` is how many bytes of address space the zygote takes.
     """
 
     limits: Limits
@@ -44,6 +45,7 @@ class Host:
     proc: int
     null: int
     rules: int | None
+    calls: seccomp.Filter | None
     mapped: int
 
 
@@ -138,7 +140,7 @@ LAYERS = (
         lambda c: process.limit_resources(c.host.limits, c.host.mapped),
         _cannot_allocate,
     ),
-    Layer("seccomp", lambda c: seccomp.install(), _no_sockets_no_processes),
+    Layer("seccomp", lambda c: _filter(c.host).install(), _no_sockets_no_processes),
 )
 
 
@@ -146,6 +148,12 @@ def _rules(host: Host) -> int:
     if host.rules is None:
         raise OSError(errno.ENOSYS, "the kernel has no Landlock, or it is off")
     return host.rules
+
+
+def _filter(host: Host) -> seccomp.Filter:
+    if host.calls is None:
+        raise OSError(errno.ENOSYS, "there is no filter for this kind of machine")
+    return host.calls
 
 
 def readable_folders(packages: tuple[str, ...] = ()) -> list[str]:
@@ -185,11 +193,13 @@ def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
             root_missing = str(error)
     if root_missing:
         process.leave_file_system()
-    try:
+    rules = calls = None
+    with contextlib.suppress(OSError):
         rules = landlock.ruleset(readable)
-    except OSError:
-        rules = None
-    host = Host(limits, os.getpid(), proc, null, rules, process.mapped_bytes(proc))
+    with contextlib.suppress(OSError):
+        calls = seccomp.Filter()
+    process.empty_bounding_set()
+    host = Host(limits, os.getpid(), proc, null, rules, calls, process.mapped_bytes(proc))
     known = {"namespaces": namespaces_missing, "private_root": root_missing}
     return host, _probe(host, known)
 

@@ -15,7 +15,8 @@ from sandbox_runner.types import Limits
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _PR_CAPBSET_DROP, _PR_CAP_AMBIENT = 24, 47
 _CAP_AMBIENT_CLEAR_ALL, _LAST_CAPABILITY = 4, 63
-_CAPABILITY_VERSION_3 = 0x20080522
+_CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, the calling process
+_NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
 _FIRST_USER, _USERS, _NOBODY = 0x5ADE0000, 1 << 16, 65534
 
 
@@ -51,8 +52,8 @@ def be_first_victim(proc: int) -> None:
     """Stand first in line when the machine runs out of memory; `proc` as in `mapped_bytes`."""
     with contextlib.suppress(OSError):  # a kernel without this: no layer depends on it
         score = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=proc)
-        with open(score, "w") as file:
-            file.write("1000")
+        os.write(score, b"1000")
+        os.close(score)
 
 
 def leave_file_system() -> None:
@@ -67,7 +68,6 @@ def become_nobody(number: int) -> None:
     the common nobody where only few users exist. No process can signal or trace that of another."""
     if os.geteuid() != 0:
         return
-    _empty_bounding_set()
     os.setgroups([])
     for user in (_FIRST_USER + number % _USERS, _NOBODY):
         try:
@@ -80,17 +80,15 @@ def become_nobody(number: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Every capability goes, now and for whatever would be executed."""
+    """Every capability goes; `empty_bounding_set` is what keeps them from coming back by exec."""
     if os.geteuid() == 0:
-        _empty_bounding_set()
         os.setgroups([])
     syscalls.prctl(_PR_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    nothing = (ctypes.c_uint32 * 6)()
-    syscalls.call("capset", ctypes.byref(header), ctypes.byref(nothing))
+    syscalls.call("capset", ctypes.byref(_CAPABILITY_HEADER), ctypes.byref(_NO_CAPABILITIES))
 
 
-def _empty_bounding_set() -> None:
+def empty_bounding_set() -> None:
+    """For the zygote: whatever it or a child of it executes gets no capability."""
     for capability in range(_LAST_CAPABILITY + 1):
         try:
             syscalls.prctl(_PR_CAPBSET_DROP, capability)

@@ -41,6 +41,7 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | _NEW_FILE
 _DESCRIPTOR_FLAGS = [0, 1, 2, 3, 1030]  # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 
 _SET_MODE_FILTER = 1
+_NOBODY = 0x7FFFFFFE  # stands in an unfinished program for the number of its process
 
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, operand
 
@@ -85,16 +86,29 @@ def program(pid: int) -> list[Instruction]:
     return code + refuse
 
 
-def install() -> None:
-    """Puts the calling process, which must have given up new privileges, behind the filter.
+class Filter:
+    """The program for a process whose number is not known yet. A zygote assembles it once, so that
+    all its children share the memory and none has to do it again.
 
-    Raises OSError or Unsupported when the kernel or the machine cannot do it.
+    Raises Unsupported where the machine is not one that the filter was written for.
     """
-    instructions = program(os.getpid())
-    table = (_Filter * len(instructions))(*instructions)
-    loaded = _Program(len(instructions), table)
-    mode, no_flags = ctypes.c_uint(_SET_MODE_FILTER), ctypes.c_uint(0)
-    syscalls.call("seccomp", mode, no_flags, ctypes.byref(loaded))
+
+    def __init__(self) -> None:
+        instructions = program(_NOBODY)
+        self._table = (_Filter * len(instructions))(*instructions)
+        self._loaded = _Program(len(instructions), self._table)
+        self._itself = [at for at, code in enumerate(instructions) if code[3] == _NOBODY]
+
+    def install(self) -> None:
+        """Puts the calling process, which must have given up new privileges, behind the filter.
+
+        Raises OSError when the kernel cannot do it.
+        """
+        pid = os.getpid()
+        for at in self._itself:
+            self._table[at].k = pid
+        mode, no_flags = ctypes.c_uint(_SET_MODE_FILTER), ctypes.c_uint(0)
+        syscalls.call("seccomp", mode, no_flags, ctypes.byref(self._loaded))
 
 
 def _on(name: str, then: list[Instruction]) -> list[Instruction]:

@@ -189,14 +189,15 @@ def host(limits=None):
     """What a zygote would have made, without leaving this process's files."""
     return Host(
         limits or Limits(), os.getpid(), os.open("/proc", os.O_PATH),
-        os.open("/dev/null", os.O_RDWR), landlock.ruleset(layers.readable_folders()), 1 << 30,
+        os.open("/dev/null", os.O_RDWR), landlock.ruleset(layers.readable_folders()),
+        seccomp.Filter(), 1 << 30,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("module", "function", "name"),
     [
-        (seccomp, "install", "seccomp"),
+        (seccomp.Filter, "install", "seccomp"),
         (landlock, "restrict", "landlock"),
         (process, "keep_only", "descriptors"),
         (process, "limit_resources", "limits"),
@@ -281,11 +282,11 @@ def test_an_unknown_machine_is_not_guessed_at(monkeypatch):
 
 
 def test_a_child_that_cannot_put_on_a_layer_runs_nothing(monkeypatch):
-    def broken():
+    def broken(_):
         raise OSError("no memory just now")
 
     report = {layer.name: "" for layer in LAYERS}
-    monkeypatch.setattr(seccomp, "install", broken)
+    monkeypatch.setattr(seccomp.Filter, "install", broken)
     here = host()
     pid = os.fork()
     if pid == 0:
