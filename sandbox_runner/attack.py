@@ -42,7 +42,8 @@ _SIGNS = (
     (r"\[?Errno 24\]?\b|OSError 24\b|RecursionError", "limits"),
     (r"PermissionError|Operation not permitted", "seccomp"),
     (r"ImportError|ModuleNotFoundError|no input to read", "program"),
-    (r" raised ", "exception"),
+    (r"OSError 9\b", "descriptors"),
+    (r"refused: | raised ", "exception"),
 )
 
 
@@ -125,7 +126,9 @@ def _walk(pool: BlockingPool) -> list:
 def _attack(results: list) -> Attack:
     steps = sum(isinstance(result, StepResult) for result in results)
     started = any(isinstance(result, Observation) for result in results)
-    outcome = next((str(r) for r in results if isinstance(r, EnvError)), None)
-    if outcome is None:
-        outcome = results[-1].observation
-    return Attack(started, steps, layer_of(outcome), " ".join(outcome.split())[:300])
+    error = next((result for result in results if isinstance(result, EnvError)), None)
+    outcome = results[-1].observation if error is None else str(error)
+    layer = layer_of(outcome)
+    if error is not None and layer == "none":
+        layer = "exception"
+    return Attack(started, steps, layer, " ".join(outcome.split())[:300])

@@ -31,7 +31,8 @@ def check_answer(
         _check_turn(answer, limits)
     elif isinstance(answer, protocol.Failed):
         stage = answer.stage if answer.stage in STAGES else "robustness"
-        return EnvError(stage, " ".join(answer.detail.split())[:_DETAIL_CHARACTERS])
+        detail = " ".join(printable(answer.detail).split())
+        return EnvError(stage, detail[:_DETAIL_CHARACTERS])
     elif isinstance(answer, protocol.Text):
         if answer.text is None and isinstance(request, protocol.Reset):
             raise protocol.ProtocolError("a reset without an observation")
@@ -39,6 +40,14 @@ def check_answer(
     elif isinstance(answer, protocol.Played):
         _check_played(request, answer, limits)
     return answer
+
+
+def printable(text: str) -> str:
+    """A program's text without what a terminal would obey."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
+        for character in text
+    )
 
 
 def _check_played(request: protocol.Play, answer: protocol.Played, limits: Limits) -> None:

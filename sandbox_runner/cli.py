@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sandbox_runner import attack, bench, confine
+from sandbox_runner.checks import printable
 from sandbox_runner.pool import BlockingPool
 from sandbox_runner.types import EnvError, Limits, RunnerError, Verdict
 from sandbox_runner.validation import validate
@@ -79,10 +80,15 @@ def _doctor(options: argparse.Namespace) -> int:
         print(json.dumps({"safe": safe, "layers": report}))
     else:
         for name, reason in report.items():
-            need = "required" if name in confine.ALLOWABLE else "wanted"
-            print(f"{name:18} {need:9} {'present' if not reason else f'missing: {reason}'}")
+            print(f"{name:18} {_need(name):27} {f'missing: {reason}' if reason else 'present'}")
         print("safe" if safe else "not safe: a required layer is missing")
     return ACCEPTED if safe else REJECTED
+
+
+def _need(layer: str) -> str:
+    group = next((group for group in confine.REQUIRED if layer in group), ())
+    others = [name for name in group if name != layer]
+    return " ".join(["required", *(f"unless {name}" for name in others)]) if group else "wanted"
 
 
 def _attack(options: argparse.Namespace) -> int:
@@ -99,9 +105,9 @@ def _attack(options: argparse.Namespace) -> int:
         if options.json:
             print(json.dumps({"file": str(path)} | asdict(found)))
         else:
-            print(f"{path}: {found.layer}: {_printable(found.outcome)}")
+            print(f"{path}: {found.layer}: {printable(found.outcome)}")
     for line in harm:
-        print(f"HARM: {_printable(line)}", file=sys.stderr)
+        print(f"HARM: {printable(line)}", file=sys.stderr)
     started = sum(found.started for found in attacks)
     print(
         f"{len(attacks)} programs, {started} started; healthy programs "
@@ -133,7 +139,7 @@ def _report(path: Path, verdict: Verdict, as_json: bool) -> str:
         return json.dumps(found | asdict(verdict))
     if verdict.accepted:
         return f"{path}: accepted"
-    return f"{path}: {verdict.stage}: {_printable(verdict.reason)}"
+    return f"{path}: {verdict.stage}: {printable(verdict.reason)}"
 
 
 def _play(options: argparse.Namespace) -> int:
@@ -147,12 +153,12 @@ def _play(options: argparse.Namespace) -> int:
         (start,) = pool.reset([(session, options.seed)])
         if isinstance(start, EnvError):
             return _broken(start)
-        print(_printable(start.text))
+        print(printable(start.text))
         for line in sys.stdin:
             (result,) = pool.step([(session, as_action(line.rstrip("\n")))])
             if isinstance(result, EnvError):
                 return _broken(result)
-            print(_printable(result.observation))
+            print(printable(result.observation))
             if result.terminated or result.truncated:
                 how = "terminated" if result.terminated else "truncated"
                 print(f"[{how}, reward {result.reward:g}]")
@@ -161,13 +167,6 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _broken(error: EnvError) -> int:
-    print(f"sandbox_runner: {_printable(str(error))}", file=sys.stderr)
+    print(f"sandbox_runner: {printable(str(error))}", file=sys.stderr)
     return REJECTED
 
-
-def _printable(text: str) -> str:
-    """A program's text without what a terminal would obey."""
-    return "".join(
-        character if character.isprintable() or character in "\n\t" else f"\\x{ord(character):02x}"
-        for character in text
-    )

@@ -58,6 +58,7 @@ def main(control: int, owner: int, limits: str) -> None:
         child.rehearse(parsed, module)
         child.rehearse(parsed, module)
         host, report = confine.settle(parsed, missing)
+        os.environ.clear()
         gc.collect()
         gc.freeze()
         gc.disable()

@@ -20,7 +20,7 @@ ALLOWED = (
     "access", "alarm", "brk", "close", "dup", "exit", "exit_group", "faccessat", "faccessat2",
     "fstat", "futex", "getcwd", "getdents64", "getegid", "geteuid", "getgid", "getitimer",
     "getpid", "getppid", "getrandom", "getrlimit", "getrusage", "gettid", "gettimeofday", "getuid",
-    "lseek", "lstat", "madvise", "mremap", "munmap", "nanosleep", "newfstatat", "poll", "ppoll",
+    "lseek", "lstat", "mremap", "munmap", "nanosleep", "newfstatat", "poll", "ppoll",
     "pread64", "pselect6", "read", "readlink", "readlinkat", "readv", "restart_syscall", "rseq",
     "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_yield", "select", "set_robust_list",
     "setitimer", "sigaltstack", "stat", "statx", "sysinfo", "time", "times", "uname", "write",
@@ -38,6 +38,7 @@ _PROT_EXEC = 4
 _CLOCK_OF_ANOTHER = 1 << 31  # such clock ids, negative ones, name processes
 _NEW_FILE = os.O_CREAT | (os.O_TMPFILE & ~os.O_DIRECTORY)
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND | _NEW_FILE
+_HARMLESS_ADVICE = [0, 1, 2, 3, 4, 8, 14, 15]  # how memory is used; not that a page is broken
 _DESCRIPTOR_FLAGS = [0, 1, 2, 3, 1030]  # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC
 
 _SET_MODE_FILTER = 1
@@ -76,6 +77,7 @@ def program(pid: int) -> list[Instruction]:
     code += _on("open", _unless_any_bit(1, _WRITING))
     for name in ("kill", "tgkill"):
         code += _on(name, _if_argument(0, [pid]))
+    code += _on("madvise", _if_argument(2, _HARMLESS_ADVICE))
     code += _on("fcntl", _if_argument(1, _DESCRIPTOR_FLAGS))
     code += _on("prlimit64", _if_argument(0, [0, pid], then=_if_null(2)))
     code += _on("sched_getaffinity", _if_argument(0, [0, pid]))

@@ -267,6 +267,8 @@ def test_the_filter_decides_by_call_and_argument_on_both_architectures(monkeypat
     assert answer("prlimit64", 78, 7, 0) == answer("sched_getaffinity", 78) == refusal(EPERM)
     assert answer("clock_gettime", 2) == allow
     assert answer("clock_gettime", (~78 << 3) | 2) == refusal(EPERM)
+    assert answer("madvise", 0, 4096, 4) == allow
+    assert answer("madvise", 0, 4096, 100) == refusal(EPERM)  # MADV_HWPOISON
     assert answer("fcntl", 3, 1) == answer("fcntl", 3, 1030) == allow
     assert answer("fcntl", 3, 1033) == refusal(EPERM)  # F_ADD_SEALS, as one of the rest
     assert answer("ioctl", 3, 0x5412) == refusal(ENOTTY)

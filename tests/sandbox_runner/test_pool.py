@@ -251,3 +251,45 @@ def test_relative_paths_lead_nowhere(pool):
     (error,) = pool.reset([(session, 1)])
     assert isinstance(error, EnvError) and "FileNotFoundError" in error.detail
     pool.close([session])
+
+
+HOARD = """
+class HoardEnv:
+    def reset(self, seed=None):
+        self.kept = b""
+        return "empty"
+    def step(self, action):
+        self.kept = b"x" * (int(action) << 20)
+        return f"{len(self.kept) >> 20} MiB", 0.0, False, False, {}
+"""
+
+
+def test_the_memory_of_all_children_together_is_bounded():
+    with BlockingPool(Limits(total_bytes=300 << 20)) as small:
+        sessions = small.open([HOARD] * 6)
+        small.reset([(session, 1) for session in sessions])
+        results = small.step([(session, "20") for session in sessions])
+        assert all(isinstance(result, StepResult) for result in results)
+        small.step([(session, "100") for session in sessions])
+        deadline = time.monotonic() + 10.0
+        while sum(map(small.lost, sessions)) < 3 and time.monotonic() < deadline:
+            small.step([next((s, "100") for s in sessions if not small.lost(s))])
+            time.sleep(0.05)
+        assert sum(map(small.lost, sessions)) in (3, 4)
+        lost = next(session for session in sessions if small.lost(session))
+        assert "together" in small.step([(lost, "1")])[0].detail
+
+
+def test_further_packages_can_be_allowed():
+    source = HOARD.replace('return "empty"', 'import sympy; return str(sympy.Rational(1, 3))')
+    with BlockingPool(Limits(packages=("sympy",))) as wider:
+        (session,) = wider.open([source])
+        assert wider.reset([(session, 1)])[0].text == "1/3"
+
+
+def test_a_package_that_is_not_installed_is_named():
+    with (
+        BlockingPool(Limits(packages=("no_such_package",))) as wider,
+        pytest.raises(RunnerError, match="no_such_package"),
+    ):
+        wider.layers()

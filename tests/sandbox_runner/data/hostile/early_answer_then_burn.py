@@ -1,0 +1,17 @@
+"""Forges its answer and then burns CPU for nobody: the pool believes that the call is over."""
+import os, signal, sys
+
+class HostileEnv:
+    def __init__(self, max_turns=5, **kwargs):
+        self.max_turns = max_turns
+    def reset(self, seed=None):
+        return "ready", {}
+    def step(self, action):
+        frame = sys._getframe()
+        while not hasattr(frame.f_locals.get("request"), "id"):
+            frame = frame.f_back
+        protocol, number = sys.modules["sandbox_runner.protocol"], frame.f_locals["request"].id
+        os.write(3, protocol.encode(protocol.Stepped(number, "done", 1.0, False, False)))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        while True:
+            pass
