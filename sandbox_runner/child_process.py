@@ -58,7 +58,7 @@ class ChildProcess:
         self.cpu_clock = 0  # clock_getcpuclockid(3) of `pid`
         self.cpu_base = 0.0
         self.wall_base = time.monotonic()
-        self.sleep_base: float | None = None
+        self.sleep = Sleep()
         self.stepped_back = False
         self.memory = Memory()
 
@@ -98,23 +98,6 @@ class ChildProcess:
             return False
         return True
 
-    def slept(self, now: float) -> float:
-        """Seconds neither run nor waited for a processor, since the first look at this call; 0.0
-        while it does either, because the kernel counts a wait only when it is over."""
-        try:
-            with open(f"/proc/{self.pid}/stat", "rb") as stat:
-                state = stat.read().rpartition(b")")[2].split()[0]
-            with open(f"/proc/{self.pid}/schedstat", "rb") as schedstat:
-                ran, waited = schedstat.read().split()[:2]
-        except (OSError, ValueError):
-            return 0.0  # a kernel without it, or a process that is gone
-        if state == b"R":
-            return 0.0
-        asleep = now - (int(ran) + int(waited)) * 1e-9
-        if self.sleep_base is None:
-            self.sleep_base = asleep
-        return asleep - self.sleep_base
-
     def release(self) -> None:
         """Kill the process and give its descriptors back."""
         self.connection.close()
@@ -123,6 +106,43 @@ class ChildProcess:
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
             os.close(self.pidfd)
             self.pidfd = None
+
+
+class Sleep:
+    """How long a process has done nothing: neither run nor waited for a processor.
+
+    The kernel counts a wait only when it is over. So for one that waits now the figure at the last
+    look holds, and for one that has run since then no more than the time since then is in doubt.
+    """
+
+    def __init__(self) -> None:
+        self._asleep = 0.0
+        self._base: float | None = None
+        self._slices, self._looked_at = b"", 0.0
+
+    def begin(self) -> None:
+        """Count from the next look on."""
+        self._base = None
+
+    def look(self, pid: int, now: float) -> float:
+        """Seconds since the first look after `begin`, at least; 0.0 when the process is gone or the
+        kernel does not count."""
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as stat:
+                state = stat.read().rpartition(b")")[2].split()[0]
+            with open(f"/proc/{pid}/schedstat", "rb") as schedstat:
+                ran, waited, slices = schedstat.read().split()
+        except (OSError, ValueError):
+            return 0.0
+        asleep = now - (int(ran) + int(waited)) * 1e-9
+        if self._base is None:
+            self._base = self._asleep = asleep
+        elif state != b"R":
+            self._asleep = asleep
+        elif slices != self._slices:
+            self._asleep = max(self._asleep, asleep - (now - self._looked_at))
+        self._slices, self._looked_at = slices, now
+        return self._asleep - self._base
 
 
 class Memory:

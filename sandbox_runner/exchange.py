@@ -184,7 +184,8 @@ class Exchange:
     def _begin(self, child: ChildProcess, now: float) -> None:
         """The clocks of the call at the head of the child's queue start. CPU time counts from the
         last answer: what a program computes without being asked is charged to the next call."""
-        child.wall_base, child.sleep_base = now, None
+        child.wall_base = now
+        child.sleep.begin()
         self._served.add(child)
 
     def _flush(self, child: ChildProcess) -> None:
@@ -284,15 +285,15 @@ class Exchange:
     def _overdue(self, child: ChildProcess, now: float) -> EnvError | RunnerError | None:
         limits, call = self._limits, child.calls[0]
         cpu = child.cpu()
-        if child.number is None:
-            return None  # the zygote has a deadline of its own
+        if child.pid is None:
+            return None  # not forked yet, for which the zygote has a deadline of its own, or gone
         if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
             return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
         if now - child.wall_base < _SHORT_WALL:
             return None
         if cpu is not None and cpu - child.cpu_base > _SHORT_CPU:
             child.step_back()
-        if child.slept(now) > limits.sleep_wall:
+        if child.sleep.look(child.pid, now) > limits.sleep_wall:
             return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
         if now - child.wall_base > limits.call_wall:
             return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
