@@ -1,17 +1,27 @@
-"""Runs untrusted, generated environment programs in confined child processes."""
+"""Runs untrusted, generated environment programs in confined child processes.
 
-from sandbox_runner.pool import BlockingPool, Pool
-from sandbox_runner.types import (
-    BatchError,
-    EnvError,
-    Limits,
-    Observation,
-    RunnerError,
-    Session,
-    StepResult,
-    Verdict,
-)
-from sandbox_runner.validation import validate
+Names are imported when they are first asked for: a keeper, which is this package's smallest
+process, needs none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sandbox_runner.pool import BlockingPool, Pool
+    from sandbox_runner.types import (
+        BatchError,
+        EnvError,
+        Limits,
+        Observation,
+        RunnerError,
+        Session,
+        StepResult,
+        Verdict,
+    )
+    from sandbox_runner.validation import validate
 
 __all__ = [
     "BatchError",
@@ -26,3 +36,10 @@ __all__ = [
     "Verdict",
     "validate",
 ]
+_HOMES = {"BlockingPool": "pool", "Pool": "pool", "validate": "validation"}  # others: types
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'types')}"), name)

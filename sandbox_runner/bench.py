@@ -16,7 +16,7 @@ from sandbox_runner.types import EnvError, Limits, Session
 CHILDREN, STEPS, ROUNDS = 64, 100, 5
 _STARTS = 100
 _MANY = 1024
-_HUNG, _SECONDS = 128, 5.0
+_HUNG, _SECONDS = 128, 10.0
 _IDLE = 2  # processes of a pool without children: keeper and zygote
 TOY = """
 class ToyEnv:

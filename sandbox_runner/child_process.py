@@ -59,7 +59,7 @@ class ChildProcess:
         self.cpu_base = 0.0
         self.wall_base = time.monotonic()
         self.sleep = Sleep()
-        self.stepped_back = False
+        self.paused_at: float | None = None
         self.memory = Memory()
 
     def forked(self, number: int, pidfd: int) -> None:
@@ -79,33 +79,29 @@ class ChildProcess:
         except OSError:
             return None
 
-    def step_back(self) -> None:
-        """Compute only when nobody else wants to. Those who are quick should not wait for those
-        who are slow, or hang."""
-        if not self.stepped_back:
-            self.stepped_back = True
-            self._schedule(os.SCHED_IDLE)
+    def pause(self) -> None:
+        """Compute no more until `resume`; the time does not count as sleep."""
+        if self.paused_at is None:
+            self._signal(signal.SIGSTOP)
+            self.paused_at = time.monotonic()
 
-    def step_forward(self) -> None:
-        """Takes `step_back` back, which the system allows only root to do."""
-        if self.stepped_back:
-            self.stepped_back = not self._schedule(os.SCHED_OTHER)
-
-    def _schedule(self, policy: int) -> bool:
-        try:
-            os.sched_setscheduler(self.pid, policy, os.sched_param(0))
-        except OSError:
-            return False
-        return True
+    def resume(self) -> None:
+        if self.paused_at is not None:
+            self.sleep.forgive(time.monotonic() - self.paused_at)
+            self.paused_at = None
+            self._signal(signal.SIGCONT)
 
     def release(self) -> None:
         """Kill the process and give its descriptors back."""
         self.connection.close()
         if self.pidfd is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             os.close(self.pidfd)
             self.pidfd = None
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
 
 
 class Sleep:
@@ -123,6 +119,11 @@ class Sleep:
     def begin(self) -> None:
         """Count from the next look on."""
         self._base = None
+
+    def forgive(self, seconds: float) -> None:
+        """So long it was made to wait."""
+        if self._base is not None:
+            self._base += seconds
 
     def look(self, pid: int, now: float) -> float:
         """Seconds since the first look after `begin`, at least; 0.0 when the process is gone or the

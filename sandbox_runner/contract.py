@@ -14,6 +14,7 @@ from sandbox_runner.types import EnvError
 
 MODULE = "environment"  # the name that a loaded program sees as its `__name__`
 REWARD_BOUND = 10.0
+_NOT_PLAIN = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 BASES = ("ToolUseEnv", "ToolUseBaseEnv", "MultiTurnToolUseEnv")  # classes a program finds ready
 
 
@@ -53,10 +54,10 @@ def _check_signature(cls: type, name: str, keywords: dict[str, Any], *positional
     method = getattr(cls, name, None)
     if not callable(method):
         raise EnvError("contract", f"{cls.__name__} has no method {name}")
-    if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
-        raise EnvError("contract", f"{name} must be a plain function, not async or a generator")
     if _is_written_so(method, ["self", *positional, *keywords]):
         return
+    if inspect.iscoroutinefunction(method) or inspect.isgeneratorfunction(method):
+        raise EnvError("contract", f"{name} must be a plain function, not async or a generator")
     bound = not isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod)
     try:
         inspect.signature(method).bind(*(["self"] if bound else []), *positional, **keywords)
@@ -71,7 +72,9 @@ def _is_written_so(method: Any, names: list[str]) -> bool:
     if type(method) is not types.FunctionType or hasattr(method, "__wrapped__"):
         return False
     code = method.__code__
-    return code.co_kwonlyargcount == 0 and list(code.co_varnames[: code.co_argcount]) == names
+    if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount:
+        return False
+    return list(code.co_varnames[: code.co_argcount]) == names
 
 
 def constructor_arguments(cls: type, max_turns: int) -> dict[str, int]:

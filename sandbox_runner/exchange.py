@@ -17,7 +17,7 @@ from sandbox_runner.types import EnvError, Limits, RunnerError
 from sandbox_runner.zygote_client import ZygoteClient
 
 TICK = 0.05  # seconds between two looks at the deadlines
-_SHORT_WALL, _SHORT_CPU = 0.1, 0.005  # a call of more seconds than both is a long one
+_SHORT_WALL, _SHORT_CPU = 0.1, 0.002  # a call of more seconds than both is a long one
 _GRACE_CPU = 0.25  # the child's own timer is exact; the pool's is the one it cannot touch
 
 
@@ -39,6 +39,10 @@ class Exchange:
         self._dying: dict[tuple[ZygoteClient, int], ChildProcess] = {}
         self._waiting: deque[Call] = deque()
         self._served: set[ChildProcess] = set()  # since the last look at their memory
+        self._quick: set[ChildProcess] = set()  # that had a call since the last tick
+        self._quick_until, self._ticks = 0.0, 0
+        self._slow: dict[ChildProcess, float] = {}  # in a long call -> its seconds of CPU
+        self._processors = len(os.sched_getaffinity(0))
         self._in_flight = 0
         self._check_at = 0.0  # next look at the deadlines
 
@@ -118,6 +122,7 @@ class Exchange:
             self._check_zygotes(now)
             self._check_children(now)
             self._check_memory()
+            self._take_turns(now)
             self._check_at = now + TICK
         if self._waiting:
             self._feed()
@@ -187,6 +192,7 @@ class Exchange:
         child.wall_base = now
         child.sleep.begin()
         self._served.add(child)
+        self._quick.add(child)
 
     def _flush(self, child: ChildProcess) -> None:
         if child.hung_up or child.error is not None:
@@ -245,8 +251,8 @@ class Exchange:
                 child.calls.popleft()
                 self._in_flight -= 1
                 child.cpu_base = child.cpu() or 0.0
-                if child.stepped_back:
-                    child.step_forward()
+                if self._slow.pop(child, None) is not None:
+                    child.resume()
                 if child.calls:
                     self._begin(child, time.monotonic())
                 self._answer(call, answer)
@@ -289,15 +295,33 @@ class Exchange:
             return None  # not forked yet, for which the zygote has a deadline of its own, or gone
         if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
             return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
-        if now - child.wall_base < _SHORT_WALL:
+        if child.paused_at is not None or now - child.wall_base < _SHORT_WALL:
             return None
         if cpu is not None and cpu - child.cpu_base > _SHORT_CPU:
-            child.step_back()
+            self._slow[child] = cpu - child.cpu_base
         if child.sleep.look(child.pid, now) > limits.sleep_wall:
             return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
         if now - child.wall_base > limits.call_wall:
             return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
         return None
+
+    def _take_turns(self, now: float) -> None:
+        """Slow calls, and hanging ones, run on no more processors than there are, those first that
+        have computed least; while there are quick calls too, on half of them and for one tick of
+        four. So nobody who is quick has to wait for them."""
+        slow = sorted((c for c in self._slow if c.error is None and c.calls), key=self._slow.get)
+        self._slow = {child: self._slow[child] for child in slow}
+        if self._quick - self._slow.keys():
+            self._quick_until = now + 2 * TICK
+        self._quick = {child for child in self._quick if child.calls}
+        self._ticks += 1
+        places = self._processors
+        if now < self._quick_until and len(slow) > places:
+            places = 0 if self._ticks % 4 else max(1, places // 2)
+        for child in slow[:places]:
+            child.resume()
+        for child in slow[places:]:
+            child.pause()
 
     def _check_memory(self) -> None:
         """Ends the largest children while all of them together take too much. One that was not

@@ -7,7 +7,6 @@ import signal
 import sys
 import traceback
 import types
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -160,10 +159,10 @@ class Program:
     def _load(self, source: str) -> type:
         names = vars(self._module)
         prepared = len(names)
-        sys.modules[contract.MODULE] = self._module
+        if sys.modules.get(contract.MODULE) is not self._module:
+            sys.modules[contract.MODULE] = self._module
         self._uses_random = "random" in source or "shuffle" in source
         self._uses_numpy = "numpy" in source or "np." in source
-        warnings.simplefilter("ignore")
         code = self._guard("parse", "", lambda: compile(source, _FILE, "exec", dont_inherit=True))
         self._guard("load", "importing", lambda: exec(code, names))
         return self._guard(

@@ -1,10 +1,6 @@
 """The zygote: a process that has everything imported and forks one child per program.
 
-Two processes make it up. The keeper, which the pool starts, enters the namespaces and forks the
-zygote, the first process in them. It then only waits: when its owner is gone, so is it, and the
-kernel ends the zygote and all children with it.
-
-The zygote runs no untrusted code and talks to its pool over one SEQPACKET socket:
+It runs no untrusted code and talks to its pool over one SEQPACKET socket:
 
     pool -> zygote   b"F" request, with a socket as ancillary data: fork a child that serves it
                      b"S" request child: how did it end? (it is killed if it has not)
@@ -27,6 +23,7 @@ import struct
 import sys
 import traceback
 import types
+import warnings
 
 import msgspec
 import numpy as np
@@ -34,48 +31,28 @@ import numpy as np
 from sandbox_runner import child, confine, namespace
 from sandbox_runner.types import Limits
 
-_TICK_MS = 1000  # between two looks at whether the owner is there
 _UNKNOWN = -1
 
 
-def main(control: int, owner: int, limits: str) -> None:
-    """Serve the pool at file descriptor `control`, whose process is `owner`; never returns."""
-    parsed = msgspec.json.decode(limits, type=Limits)
-    os.closerange(max(control, 2) + 1, 1 << 20)
-    namespace.preload(parsed.packages)
+def serve(control: int, limits: Limits, namespaces_missing: str) -> None:
+    """Serve the pool at file descriptor `control`; never returns.
+
+    `namespaces_missing` is "" when this process is the first in namespaces of its own, else why it
+    is not. Raises what goes wrong before it is ready, as a package that cannot be imported.
+    """
+    namespace.preload(limits.packages)
     namespace.warm_up()
-    missing = confine.enter_namespaces()
-    keeper = os.getpid()
-    zygote = os.fork()
-    if zygote:
-        os.close(control)
-        _keep(zygote, owner)
-    try:
-        confine.die_with_parent(keeper)
-        module = namespace.prepare_module(parsed.packages)
-        random.seed(0)
-        np.random.seed(0)
-        child.rehearse(parsed, module)
-        child.rehearse(parsed, module)
-        host, report = confine.settle(parsed, missing)
-        os.environ.clear()
-        gc.collect()
-        gc.freeze()
-        gc.disable()
-        Zygote(control, host, module, report).run()
-    except BaseException:
-        _log_and_end()
-
-
-def _keep(zygote: int, owner: int) -> None:
-    """Ends with the zygote, with its exit status, or within a second of the owner."""
-    poll = select.poll()
-    poll.register(os.pidfd_open(zygote), select.POLLIN)
-    while not poll.poll(_TICK_MS):
-        if os.getppid() != owner:
-            os._exit(1)
-    code = os.waitstatus_to_exitcode(os.waitpid(zygote, 0)[1])
-    os._exit(code if code >= 0 else 128 - code)
+    module = namespace.prepare_module(limits.packages)
+    random.seed(0)
+    np.random.seed(0)
+    child.rehearse(limits, module)
+    host, report = confine.settle(limits, namespaces_missing)
+    os.environ.clear()
+    warnings.simplefilter("ignore")
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    Zygote(control, host, module, report).run()
 
 
 def _told_of_dead_children() -> int:
@@ -139,9 +116,10 @@ class Zygote:
             self._socket.send(b"S" + struct.pack(">Ii", request, status))
 
     def _fork(self, request: int, descriptor: int) -> None:
-        pid = os.fork()
-        if pid == 0:
-            self._become_child(descriptor)
+        with confine.first_victim(self._host.proc):
+            pid = os.fork()
+            if pid == 0:
+                self._become_child(descriptor)
         os.close(descriptor)
         self._alive.add(pid)
         self._ended.pop(pid, None)
@@ -157,7 +135,6 @@ class Zygote:
         try:
             os.setpgid(0, 0)
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             newborn = confine.Newborn(self._host, os.getpid(), descriptor)
             confine.confine(newborn, self._report)
         except BaseException:

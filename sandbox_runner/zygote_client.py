@@ -24,7 +24,7 @@ from sandbox_runner.types import Limits, RunnerError
 _MAIN = (
     "import json, os, sys; os.register_at_fork = lambda **_: None; "
     "sys.path[:] = json.loads(sys.argv[1]); "
-    "from sandbox_runner.zygote import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
+    "from sandbox_runner.keeper import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _ANSWER_WALL = 20.0  # seconds within which a zygote that is ready answers a request
 _TAIL_BYTES = 2000

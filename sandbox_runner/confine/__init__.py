@@ -13,7 +13,7 @@ from sandbox_runner.confine.layers import (
     settle,
     unmet,
 )
-from sandbox_runner.confine.process import die_with_parent
+from sandbox_runner.confine.process import die_with_parent, first_victim
 
 __all__ = [
     "ALLOWABLE",
@@ -25,6 +25,7 @@ __all__ = [
     "confine",
     "die_with_parent",
     "enter_namespaces",
+    "first_victim",
     "insist",
     "settle",
     "unmet",

@@ -41,6 +41,7 @@ class Host:
     """
 
     limits: Limits
+    is_root: bool
     zygote: int
     proc: int
     null: int
@@ -123,9 +124,15 @@ def _no_sockets_no_processes(child: Newborn) -> bool:
     )
 
 
+def _drop_capabilities(child: Newborn) -> None:
+    """Root's go with root; what is left to do costs memory in every child."""
+    if not (child.host.is_root and os.getuid()):
+        process.drop_capabilities()
+
+
 LAYERS = (
     Layer("user", lambda c: process.become_nobody(c.number), _another_user),
-    Layer("capabilities", lambda c: process.drop_capabilities(), _powerless),
+    Layer("capabilities", _drop_capabilities, _powerless),
     Layer("no_new_privileges", lambda c: process.no_new_privileges(), _no_new_privileges_set),
     Layer("parent_death", lambda c: process.die_with_parent(c.host.zygote), _parent_death_set),
     Layer("not_dumpable", lambda c: process.not_dumpable(), lambda c: syscalls.prctl(3) == 0),
@@ -199,7 +206,9 @@ def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
     with contextlib.suppress(OSError):
         calls = seccomp.Filter()
     process.empty_bounding_set()
-    host = Host(limits, os.getpid(), proc, null, rules, calls, process.mapped_bytes(proc))
+    host = Host(
+        limits, os.getuid() == 0, os.getpid(), proc, null, rules, calls, process.mapped_bytes(proc)
+    )  # fmt: skip
     known = {"namespaces": namespaces_missing, "private_root": root_missing}
     return host, _probe(host, known)
 
@@ -209,7 +218,6 @@ def confine(child: Newborn, report: Report) -> None:
 
     Raises OSError when one of them cannot be put on now: the process must not run a program then.
     """
-    process.be_first_victim(child.host.proc)
     for layer in LAYERS:
         if not report.get(layer.name, "not tried"):
             layer.apply(child)
@@ -247,7 +255,6 @@ def _try_in_a_child(host: Host, report: Report) -> Report:
 
 def _try(child: Newborn, report: Report) -> None:
     """Tells one line per layer: its name, a tab, and why it does not hold."""
-    process.be_first_victim(child.host.proc)
     connection = child.connection
 
     def tell(name: str, reason: str) -> None:

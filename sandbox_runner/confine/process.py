@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import tempfile
+from collections.abc import Iterator
 
 from sandbox_runner.confine import syscalls
 from sandbox_runner.types import Limits
@@ -48,11 +49,29 @@ def mapped_bytes(proc: int) -> int:
         os.close(statm)
 
 
-def be_first_victim(proc: int) -> None:
-    """Stand first in line when the machine runs out of memory; `proc` as in `mapped_bytes`."""
-    with contextlib.suppress(OSError):  # a kernel without this: no layer depends on it
-        score = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=proc)
-        os.write(score, b"1000")
+@contextlib.contextmanager
+def first_victim(proc: int) -> Iterator[None]:
+    """Whoever is forked inside stands first in line when the machine runs out of memory, and the
+    caller does for that moment. `proc` as in `mapped_bytes`."""
+    own = _oom_score(proc, None)
+    _oom_score(proc, b"1000")
+    try:
+        yield
+    finally:
+        _oom_score(proc, own)
+
+
+def _oom_score(proc: int, new: bytes | None) -> bytes:
+    """The caller's, after setting it to `new` if that is one."""
+    try:
+        score = os.open("self/oom_score_adj", os.O_RDWR if new else os.O_RDONLY, dir_fd=proc)
+    except OSError:  # a kernel without this: no layer depends on it
+        return b"0"
+    try:
+        if new:
+            os.write(score, new)
+        return os.pread(score, 20, 0).strip()
+    finally:
         os.close(score)
 
 
@@ -81,8 +100,6 @@ def become_nobody(number: int) -> None:
 
 def drop_capabilities() -> None:
     """Every capability goes; `empty_bounding_set` is what keeps them from coming back by exec."""
-    if os.geteuid() == 0:
-        os.setgroups([])
     syscalls.prctl(_PR_CAP_AMBIENT, _CAP_AMBIENT_CLEAR_ALL)
     syscalls.call("capset", ctypes.byref(_CAPABILITY_HEADER), ctypes.byref(_NO_CAPABILITIES))
 

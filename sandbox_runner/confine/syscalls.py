@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import platform
 
@@ -58,9 +59,12 @@ def number(name: str) -> int | None:
     return NUMBERS[name][architecture() == ARM64]
 
 
+_number_here = functools.cache(number)
+
+
 def call(name: str, *arguments: object) -> int:
     """Makes a system call. Raises OSError with the kernel's errno."""
-    wanted = number(name)
+    wanted = _number_here(name)
     if wanted is None:
         raise Unsupported(f"{name} does not exist on this architecture")
     result = _libc.syscall(ctypes.c_long(wanted), *arguments)

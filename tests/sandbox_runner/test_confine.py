@@ -188,7 +188,7 @@ def test_below_the_minimum_a_host_is_refused_unless_a_layer_is_allowed_by_name()
 def host(limits=None):
     """What a zygote would have made, without leaving this process's files."""
     return Host(
-        limits or Limits(), os.getpid(), os.open("/proc", os.O_PATH),
+        limits or Limits(), os.getuid() == 0, os.getpid(), os.open("/proc", os.O_PATH),
         os.open("/dev/null", os.O_RDWR), landlock.ruleset(layers.readable_folders()),
         seccomp.Filter(), 1 << 30,
     )  # fmt: skip

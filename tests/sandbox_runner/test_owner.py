@@ -56,4 +56,4 @@ def test_the_owner_is_never_forked_and_a_terminal_signals_zygotes_not(pool, prog
     for pid in pool.zygote_pids():
         assert os.getpgid(pid) == pid != os.getpgid(0)
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        assert b"sandbox_runner.zygote" in command
+        assert b"sandbox_runner.keeper" in command
