@@ -1,97 +1,85 @@
 """python -m benchmarks.sandbox: what containment costs, beside none, as JSON lines.
 
-Both sides play the same toy environment in this process's pool or in threads of this process, one
-after the other, `ROUNDS` times each in turn; a line gives the medians and their ratio. The baseline
-is what public code does: exec the source and step it in a thread. It contains nothing.
+The other side is what public code does: exec the source and step it in a pool of threads of the
+same process. It contains nothing. Both sides play the same toy environment in this process,
+`ROUNDS` times in turn; a line has the medians and their ratio. Only threads that hang are measured
+in a process of their own, since nothing else ends them. `python -m sandbox_runner bench` has the
+first side alone.
 """
 
+import asyncio
 import concurrent.futures
 import json
-import statistics
-import time
-
-from sandbox_runner import BlockingPool, Limits
-
-ROUNDS = 5
-CHILDREN = 64
-STEPS = 100
-STARTS = 50
-
-TOY = """
+import os
 import random
-class ToyEnv:
-    def __init__(self, max_turns=1000, **kwargs):
-        self.max_turns = max_turns
-    def reset(self, seed=None):
-        self.goal = random.Random(seed).randint(1, 9)
-        return f"guess a number from 1 to 9", {}
-    def step(self, action):
-        return ("right" if str(self.goal) in action else "wrong"), 0.0, False, False, {}
-"""
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 
+from sandbox_runner import BlockingPool, bench
 
-def pooled_steps(pool: BlockingPool) -> tuple[float, float]:
-    """`CHILDREN` children, all of them busy: steps per second, and microseconds of this process's
-    CPU per step."""
-    sessions = pool.open([TOY] * CHILDREN, max_turns=STEPS + 1)
-    pool.reset([(session, seed) for seed, session in enumerate(sessions)])
-    began, cpu_began = time.perf_counter(), time.process_time()
-    for _ in range(STEPS):
-        pool.step([(session, r"\boxed{3}") for session in sessions])
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
-    pool.close(sessions)
-    steps = CHILDREN * STEPS
-    return steps / seconds, 1e6 * cpu / steps
-
-
-def threaded_steps() -> float:
-    """The same in as many threads of this process."""
-    environments = []
-    for seed in range(CHILDREN):
-        names: dict = {}
-        exec(TOY, names)
-        environments.append(names["ToyEnv"]())
-        environments[-1].reset(seed)
-    with concurrent.futures.ThreadPoolExecutor(CHILDREN) as threads:
-        began = time.perf_counter()
-        for _ in range(STEPS):
-            list(threads.map(lambda environment: environment.step(r"\boxed{3}"), environments))
-        return CHILDREN * STEPS / (time.perf_counter() - began)
-
-
-def start_ms(pool: BlockingPool) -> float:
-    """Milliseconds of wall time from `open` to the first observation, one child at a time."""
-    times = []
-    for seed in range(STARTS):
-        began = time.perf_counter()
-        sessions = pool.open([TOY])
-        pool.reset([(sessions[0], seed)])
-        times.append(1000 * (time.perf_counter() - began))
-        pool.close(sessions)
-    return statistics.median(times)
+SECONDS = 3.0
+HANG_IN_THREADS = "from benchmarks.sandbox import healthy_beside_hung_threads as f; print(f())"
 
 
 def main() -> None:
-    with BlockingPool(Limits()) as pool:
+    for row in rows():
+        print(json.dumps(row), flush=True)
+
+
+def rows() -> Iterator[dict]:
+    with BlockingPool() as pool:
         pool.layers()
-        pooled, cpu, threaded = [], [], []
-        for _ in range(ROUNDS):
-            rate, cpu_us = pooled_steps(pool)
-            pooled.append(rate)
-            cpu.append(cpu_us)
+        yield bench.start(pool)
+        pooled, threaded = [], []
+        for _ in range(bench.ROUNDS):
+            pooled.append(bench.steps(pool))
             threaded.append(threaded_steps())
-        rows = [
-            {
-                "what": f"steps per second, {CHILDREN} environments",
-                "pool": statistics.median(pooled),
-                "threads": statistics.median(threaded),
-                "ratio": statistics.median(pooled) / statistics.median(threaded),
-            },
-            {"what": "start to first observation, ms", "pool": start_ms(pool)},
-            {"what": "parent CPU per step, us", "pool": statistics.median(cpu)},
-        ]
-    for row in rows:
-        print(json.dumps(row))
+    rate, cpu = (statistics.median(column) for column in zip(*pooled, strict=True))
+    plain = statistics.median(threaded)
+    yield {
+        "what": f"{bench.CHILDREN} environments, steps per second",
+        "value": rate, "threads": plain, "ratio": rate / plain, "parent_cpu_us_per_step": cpu,
+    }  # fmt: skip
+    hung = asyncio.run(bench.hung())
+    command = [sys.executable, "-c", HANG_IN_THREADS]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    yield hung | {"threads": float(said), "threads_share": float(said) / plain}
+    yield bench.many()
+
+
+def threaded_steps() -> float:
+    """Steps per second of as many environments in as many threads."""
+    environments = [_toy(seed) for seed in range(bench.CHILDREN)]
+    with concurrent.futures.ThreadPoolExecutor(bench.CHILDREN) as threads:
+        began = time.perf_counter()
+        for _ in range(bench.STEPS):
+            list(threads.map(lambda environment: environment.step(r"\boxed{3}"), environments))
+        return bench.CHILDREN * bench.STEPS / (time.perf_counter() - began)
+
+
+def healthy_beside_hung_threads() -> float:
+    """Steps per second of healthy environments behind hung ones; ends the process."""
+    threads = concurrent.futures.ThreadPoolExecutor(bench.CHILDREN)
+    hanging: dict = {}
+    exec(bench.HANGS, hanging)
+    for _ in range(bench.HUNG):
+        threads.submit(hanging["HangEnv"]().step, "x")
+    environments = [_toy(seed) for seed in range(bench.CHILDREN)]
+    steps = [threads.submit(environment.step, r"\boxed{3}") for environment in environments]
+    done, _ = concurrent.futures.wait(steps, timeout=SECONDS)
+    print(len(done) / SECONDS, flush=True)
+    os._exit(0)
+
+
+def _toy(seed: int):
+    names: dict = {"random": random}
+    exec(bench.TOY, names)
+    environment = names["ToyEnv"]()
+    environment.reset(seed)
+    return environment
 
 
 if __name__ == "__main__":

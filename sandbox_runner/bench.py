@@ -16,7 +16,7 @@ from sandbox_runner.types import EnvError, Limits, Session
 CHILDREN, STEPS, ROUNDS = 64, 100, 5
 _STARTS = 100
 _MANY = 1024
-_HUNG, _SECONDS = 128, 10.0
+HUNG, _SECONDS = 128, 10.0
 _IDLE = 2  # processes of a pool without children: keeper and zygote
 TOY = """
 class ToyEnv:
@@ -88,13 +88,13 @@ def steps(pool: BlockingPool) -> tuple[float, float]:
 
 
 async def hung() -> Row:
-    """Steps per second of `CHILDREN` healthy programs while `_HUNG` others hang, and their share of
+    """Steps per second of `CHILDREN` healthy programs while `HUNG` others hang, and their share of
     what it was without these. Deadlines are so long that all hang until the end."""
-    async with Pool(Limits(call_cpu=1000.0, max_in_flight=CHILDREN + _HUNG)) as pool:
+    async with Pool(Limits(call_cpu=1000.0, max_in_flight=CHILDREN + HUNG)) as pool:
         healthy = await pool.open([TOY] * CHILDREN, max_turns=_TURNS)
         await pool.reset([(session, seed) for seed, session in enumerate(healthy)])
         alone = await _rate(pool, healthy)
-        hanging = await pool.open([HANGS] * _HUNG)
+        hanging = await pool.open([HANGS] * HUNG)
         await pool.reset([(session, 1) for session in hanging])
         hang = asyncio.ensure_future(pool.step([(session, "x") for session in hanging]))
         beside = await _rate(pool, healthy)
@@ -144,7 +144,7 @@ def _processes(pool: BlockingPool) -> list[int]:
             for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
                 yield from with_children(int(child))
 
-    return [pid for keeper in pool.zygote_pids() for pid in with_children(keeper)]
+    return [pid for keeper in pool.keeper_pids() for pid in with_children(keeper)]
 
 
 def _cpu(pid: int) -> float:
@@ -161,7 +161,7 @@ def _proportional_bytes(pid: int) -> int:
 
 
 def _raise_open_files() -> None:
-    """A child takes two descriptors; the usual soft limit is 1024."""
+    """A child takes two descriptors, three until it is there; the usual soft limit is 1024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 3 * _MANY
     if soft < wanted:

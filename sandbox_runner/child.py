@@ -9,26 +9,10 @@ import types
 
 from sandbox_runner import protocol
 from sandbox_runner.program import Program, over_budget
-from sandbox_runner.types import EnvError, Limits
+from sandbox_runner.types import EnvError, Limits, RunnerError
 
 CONNECTION = 3  # the descriptor of the socket to the pool
 _DETAIL = 1000  # characters of a failure's detail
-_REHEARSALS = 30
-_TRUSTED = """
-class CountEnv:
-    def __init__(self, max_turns=5, **kwargs):
-        self.max_turns = max_turns
-    def reset(self, seed=None):
-        self.goal, self.turn = random.Random(seed).randint(1, 9), 0
-        random.seed(seed)
-        return f"Which number from 1 to 9? {random.random()}", {}
-    def solution(self):
-        return str(self.goal)
-    def step(self, action):
-        self.turn += 1
-        right = str(self.goal) in re.findall(r"\\boxed\\{(.*)\\}", action)
-        return f"turn {self.turn}", float(right), right, self.turn >= self.max_turns, {}
-"""
 _REHEARSALS = 30
 _TRUSTED = """
 class CountEnv:
@@ -75,7 +59,11 @@ def rehearse(limits: Limits, module: types.ModuleType) -> None:
         program, inbox = Program(limits, stage), protocol.Inbox()
         for request in requests:
             inbox.add(protocol.encode(request))
-            _answer(program, protocol.decode_request(inbox.take()), limits)
+            answer = _answer(program, protocol.decode_request(inbox.take()), limits)
+            inbox.add(answer)
+            told = protocol.decode_answer(inbox.take(), type(request))
+            if isinstance(told, protocol.Failed):
+                raise RunnerError(f"the rehearsal failed: {told.detail}")
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.modules[module.__name__] = module
 

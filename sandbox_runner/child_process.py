@@ -14,6 +14,7 @@ from sandbox_runner import protocol
 from sandbox_runner.types import EnvError, RunnerError
 from sandbox_runner.zygote_client import ZygoteClient
 
+NOT_CONFINED = -2  # instead of a wait status: it ended before any program was in it
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -40,7 +41,7 @@ def _nobody_cares(call: Call) -> None:
 
 class ChildProcess:
     """`error` is set once and for all when the child is lost. `number` is what its zygote calls it,
-    `pid` its process id here: None before it was forked, and `pid` again once it is gone."""
+    None until it was forked; `pid` its process id here, None also when it had ended by then."""
 
     def __init__(self, zygote: ZygoteClient, connection: socket.socket) -> None:
         self.zygote = zygote
@@ -69,6 +70,7 @@ class ChildProcess:
             pid = next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
         if pid > 0:
             self.pid, self.cpu_clock = pid, (~pid << 3) | 2
+            self.cpu_base = self.cpu() or 0.0
 
     def cpu(self) -> float | None:
         """CPU seconds used so far; None when the process is unknown or gone."""
@@ -80,14 +82,16 @@ class ChildProcess:
             return None
 
     def pause(self) -> None:
-        """Compute no more until `resume`; the time does not count as sleep."""
+        """Compute no more until `resume`; no clock runs meanwhile."""
         if self.paused_at is None:
             self._signal(signal.SIGSTOP)
             self.paused_at = time.monotonic()
 
     def resume(self) -> None:
         if self.paused_at is not None:
-            self.sleep.forgive(time.monotonic() - self.paused_at)
+            paused = time.monotonic() - self.paused_at
+            self.wall_base += paused
+            self.sleep.forgive(paused)
             self.paused_at = None
             self._signal(signal.SIGCONT)
 
@@ -100,8 +104,9 @@ class ChildProcess:
             self.pidfd = None
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.pidfd, number)
+        if self.pidfd is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(self.pidfd, number)
 
 
 class Sleep:
@@ -185,3 +190,31 @@ class Memory:
             return 0
         self._exact = self.most = sum(map(int, private)) << 10
         return self._exact
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
+
+
+def cause_of_death(status: int, loading: bool) -> EnvError | RunnerError:
+    """What a child's wait status says. `loading`: it had not loaded its program yet."""
+    if status == NOT_CONFINED:
+        return RunnerError("a child could not be confined, and ran nothing: see the zygote's log")
+    if status < 0:
+        return RunnerError("the zygote does not know how a child ended")
+    stage = "load" if loading else "robustness"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGPROF:
+            return EnvError("limits", "the CPU time of a call was used up")
+        if number == signal.SIGXCPU:
+            return EnvError("limits", "the CPU time of the process was used up")
+        if number == signal.SIGKILL:
+            return EnvError("limits", "the process was killed for its memory or hung up")
+        return EnvError(stage, f"the process was ended by {_signal_name(number)}")
+    if os.WIFEXITED(status):
+        return EnvError(stage, f"the process exited with status {os.WEXITSTATUS(status)}")
+    return EnvError(stage, "the process ended")

@@ -18,13 +18,13 @@ _NOT_PLAIN = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENE
 BASES = ("ToolUseEnv", "ToolUseBaseEnv", "MultiTurnToolUseEnv")  # classes a program finds ready
 
 
-def environment_class(namespace: dict[str, Any], prepared: int = 0) -> type:
+def environment_class(namespace: dict[str, Any], last: str | None = None) -> type:
     """The one public class named `...Env`. Raises EnvError("contract").
 
-    The first `prepared` names were there before the program was loaded; of those only `BASES` are
-    looked at, which it may have replaced. (Touching all would copy memory in every child.)
+    Names up to `last` were there before the program was loaded; of those only `BASES` are looked
+    at, which it may have replaced. (Touching all would copy memory in every child.)
     """
-    added = list(itertools.islice(reversed(namespace), max(0, len(namespace) - prepared)))
+    added = list(itertools.takewhile(lambda name: name != last, reversed(namespace)))
     names = [*(name for name in BASES if name in namespace and name not in added), *added[::-1]]
     own = {
         namespace[name]: name
@@ -72,7 +72,7 @@ def _is_written_so(method: Any, names: list[str]) -> bool:
     if type(method) is not types.FunctionType or hasattr(method, "__wrapped__"):
         return False
     code = method.__code__
-    if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount:
+    if code.co_flags & _NOT_PLAIN or code.co_kwonlyargcount or code.co_posonlyargcount:
         return False
     return list(code.co_varnames[: code.co_argcount]) == names
 

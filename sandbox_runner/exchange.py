@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import select
-import signal
 import socket
 import time
 from collections import deque
@@ -12,13 +10,12 @@ from collections.abc import Iterable
 
 from sandbox_runner import protocol
 from sandbox_runner.checks import check_answer, largest_answer
-from sandbox_runner.child_process import Call, ChildProcess
+from sandbox_runner.child_process import Call, ChildProcess, cause_of_death
 from sandbox_runner.types import EnvError, Limits, RunnerError
+from sandbox_runner.watch import TICK, Watch
 from sandbox_runner.zygote_client import ZygoteClient
 
-TICK = 0.05  # seconds between two looks at the deadlines
-_SHORT_WALL, _SHORT_CPU = 0.1, 0.002  # a call of more seconds than both is a long one
-_GRACE_CPU = 0.25  # the child's own timer is exact; the pool's is the one it cannot touch
+_NO_DESCRIPTORS = "no descriptors are left for children (raise the limit on open files)"
 
 
 class Exchange:
@@ -30,7 +27,7 @@ class Exchange:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._total_bytes = limits.total_bytes or _half_of_the_machine()
+        self._watch = Watch(limits)
         self._epoll = select.epoll()
         self._arrived = memoryview(bytearray(1 << 18))
         self._children: dict[int, ChildProcess] = {}  # by file descriptor of the socket
@@ -38,11 +35,6 @@ class Exchange:
         self._forking: dict[tuple[ZygoteClient, int], ChildProcess] = {}
         self._dying: dict[tuple[ZygoteClient, int], ChildProcess] = {}
         self._waiting: deque[Call] = deque()
-        self._served: set[ChildProcess] = set()  # since the last look at their memory
-        self._quick: set[ChildProcess] = set()  # that had a call since the last tick
-        self._quick_until, self._ticks = 0.0, 0
-        self._slow: dict[ChildProcess, float] = {}  # in a long call -> its seconds of CPU
-        self._processors = len(os.sched_getaffinity(0))
         self._in_flight = 0
         self._check_at = 0.0  # next look at the deadlines
 
@@ -54,12 +46,17 @@ class Exchange:
         return self._epoll.fileno()
 
     def start_zygote(self, hash_seed: int) -> ZygoteClient:
-        zygote = ZygoteClient(
-            self._limits,
-            hash_seed,
-            lambda request, number, pidfd: self._forked((zygote, request), number, pidfd),
-            lambda request, status: self._ended((zygote, request), status),
-        )
+        if self._epoll.closed:
+            raise RunnerError("the pool is closed")
+        try:
+            zygote = ZygoteClient(
+                self._limits,
+                hash_seed,
+                lambda request, number, pidfd: self._forked((zygote, request), number, pidfd),
+                lambda request, status: self._ended((zygote, request), status),
+            )
+        except OSError as error:
+            raise RunnerError(f"no zygote can be started: {error}") from error
         self._zygotes[zygote.fileno()] = zygote
         self._epoll.register(zygote.fileno(), select.EPOLLIN)
         return zygote
@@ -86,15 +83,13 @@ class Exchange:
         try:
             ours, theirs = socket.socketpair()
         except OSError as error:
-            raise RunnerError(
-                f"no more sockets for children ({error}): raise the limit on open files"
-            ) from error
+            raise RunnerError(f"{_NO_DESCRIPTORS}: {error}") from error
         ours.setblocking(False)
         child = ChildProcess(zygote, ours)
         self._children[ours.fileno()] = child
         self._epoll.register(ours.fileno(), select.EPOLLIN)
         self._forking[zygote, zygote.fork(theirs)] = child
-        self._watch(zygote)
+        self._listen(zygote)
         return child
 
     def end(self, child: ChildProcess, error: EnvError | RunnerError) -> None:
@@ -120,9 +115,8 @@ class Exchange:
         now = time.monotonic()
         if now >= self._check_at:
             self._check_zygotes(now)
-            self._check_children(now)
-            self._check_memory()
-            self._take_turns(now)
+            for child, error in self._watch.tick(list(self._children.values()), now):
+                self.end(child, error)
             self._check_at = now + TICK
         if self._waiting:
             self._feed()
@@ -140,7 +134,7 @@ class Exchange:
         call.answer = answer
         call.answered(call)
 
-    def _watch(self, zygote: ZygoteClient) -> None:
+    def _listen(self, zygote: ZygoteClient) -> None:
         events = select.EPOLLIN | (select.EPOLLOUT if zygote.blocked else 0)
         self._epoll.modify(zygote.fileno(), events)
 
@@ -152,7 +146,11 @@ class Exchange:
 
     def _forked(self, key: tuple[ZygoteClient, int], number: int, pidfd: int) -> None:
         child = self._forking.pop(key)
-        child.forked(number, pidfd)
+        try:
+            child.forked(number, pidfd)
+        except OSError as error:
+            self.end(child, RunnerError(f"{_NO_DESCRIPTORS}: {error}"))
+            return
         if child.error is not None:  # ended before it was there
             child.release()
         elif child.hung_up:
@@ -161,11 +159,11 @@ class Exchange:
     def _ended(self, key: tuple[ZygoteClient, int], status: int) -> None:
         child = self._dying.pop(key)
         loading = bool(child.calls) and isinstance(child.calls[0].request, protocol.Open)
-        self.end(child, _cause_of_death(status, loading))
+        self.end(child, cause_of_death(status, loading))
 
     def _ask_how_it_died(self, child: ChildProcess) -> None:
         self._dying[child.zygote, child.zygote.ask(child.number)] = child
-        self._watch(child.zygote)
+        self._listen(child.zygote)
 
     def _feed(self) -> None:
         touched = {}
@@ -187,12 +185,9 @@ class Exchange:
             self._flush(child)
 
     def _begin(self, child: ChildProcess, now: float) -> None:
-        """The clocks of the call at the head of the child's queue start. CPU time counts from the
-        last answer: what a program computes without being asked is charged to the next call."""
         child.wall_base = now
         child.sleep.begin()
-        self._served.add(child)
-        self._quick.add(child)
+        self._watch.called(child)
 
     def _flush(self, child: ChildProcess) -> None:
         if child.hung_up or child.error is not None:
@@ -225,7 +220,7 @@ class Exchange:
     def _handle_zygote(self, zygote: ZygoteClient) -> None:
         try:
             zygote.handle()
-            self._watch(zygote)
+            self._listen(zygote)
         except RunnerError as error:
             self.drop_zygote(zygote, error)
 
@@ -250,9 +245,7 @@ class Exchange:
                 answer = check_answer(call.request, answer, self._limits)
                 child.calls.popleft()
                 self._in_flight -= 1
-                child.cpu_base = child.cpu() or 0.0
-                if self._slow.pop(child, None) is not None:
-                    child.resume()
+                self._watch.answered(child)
                 if child.calls:
                     self._begin(child, time.monotonic())
                 self._answer(call, answer)
@@ -274,106 +267,3 @@ class Exchange:
                 zygote.check(now)
             except RunnerError as error:
                 self.drop_zygote(zygote, error)
-
-    def _check_children(self, now: float) -> None:
-        for child in list(self._children.values()):
-            error = self._overdue(child, now) if child.calls else self._restless(child)
-            if error is not None:
-                self.end(child, error)
-
-    @staticmethod
-    def _restless(child: ChildProcess) -> EnvError | None:
-        cpu = child.cpu()
-        if cpu is None or cpu - child.cpu_base <= _GRACE_CPU:
-            return None
-        return EnvError("limits", "went on computing after it had answered")
-
-    def _overdue(self, child: ChildProcess, now: float) -> EnvError | RunnerError | None:
-        limits, call = self._limits, child.calls[0]
-        cpu = child.cpu()
-        if child.pid is None:
-            return None  # not forked yet, for which the zygote has a deadline of its own, or gone
-        if cpu is not None and cpu - child.cpu_base > call.cpu + _GRACE_CPU:
-            return EnvError("limits", f"used more than {call.cpu:g} s of CPU time")
-        if child.paused_at is not None or now - child.wall_base < _SHORT_WALL:
-            return None
-        if cpu is not None and cpu - child.cpu_base > _SHORT_CPU:
-            self._slow[child] = cpu - child.cpu_base
-        if child.sleep.look(child.pid, now) > limits.sleep_wall:
-            return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
-        if now - child.wall_base > limits.call_wall:
-            return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
-        return None
-
-    def _take_turns(self, now: float) -> None:
-        """Slow calls, and hanging ones, run on no more processors than there are, those first that
-        have computed least; while there are quick calls too, on half of them and for one tick of
-        four. So nobody who is quick has to wait for them."""
-        slow = sorted((c for c in self._slow if c.error is None and c.calls), key=self._slow.get)
-        self._slow = {child: self._slow[child] for child in slow}
-        if self._quick - self._slow.keys():
-            self._quick_until = now + 2 * TICK
-        self._quick = {child for child in self._quick if child.calls}
-        self._ticks += 1
-        places = self._processors
-        if now < self._quick_until and len(slow) > places:
-            places = 0 if self._ticks % 4 else max(1, places // 2)
-        for child in slow[:places]:
-            child.resume()
-        for child in slow[places:]:
-            child.pause()
-
-    def _check_memory(self) -> None:
-        """Ends the largest children while all of them together take too much. One that was not
-        given a call since the last look waits for one, and takes no more than it had."""
-        for child in self._served:
-            if child.error is None and child.pid is not None:
-                child.memory.look(child.pid)
-        self._served = {child for child in self._served if child.calls}
-        if sum(child.memory.most for child in self._children.values()) <= self._total_bytes:
-            return
-        children = [child for child in self._children.values() if child.pid is not None]
-        sizes = {child: child.memory.read(child.pid) for child in children}
-        total = sum(sizes.values())
-        for child in sorted(sizes, key=sizes.get, reverse=True):
-            if total <= self._total_bytes:
-                return
-            total -= sizes[child]
-            detail = (
-                f"took {sizes[child] >> 20} MiB when all programs together had more than the "
-                f"{self._total_bytes >> 20} MiB that they may take"
-            )
-            self.end(child, EnvError("limits", detail))
-
-
-def _half_of_the_machine() -> int:
-    """Bytes: half of the memory that this process may use."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        with open("/sys/fs/cgroup/memory.max") as file:
-            return min(machine, int(file.read())) // 2
-    except (OSError, ValueError):  # no such group, or one without a limit
-        return machine // 2
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # most real-time signals have no name
-        return f"signal {number}"
-
-
-def _cause_of_death(status: int, loading: bool) -> EnvError:
-    stage = "load" if loading else "robustness"
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        if number == signal.SIGPROF:
-            return EnvError("limits", "the CPU time of a call was used up")
-        if number == signal.SIGXCPU:
-            return EnvError("limits", "the CPU time of the process was used up")
-        if number == signal.SIGKILL:
-            return EnvError("limits", "the process was killed for its memory or hung up")
-        return EnvError(stage, f"the process was ended by {_signal_name(number)}")
-    if os.WIFEXITED(status):
-        return EnvError(stage, f"the process exited with status {os.WEXITSTATUS(status)}")
-    return EnvError(stage, "the process ended")

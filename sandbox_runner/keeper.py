@@ -23,7 +23,6 @@ def main(control: int, owner: int, limits: str) -> None:
     """Keep the zygote that serves the pool at file descriptor `control`, whose process is `owner`;
     never returns."""
     parsed = msgspec.json.decode(limits, type=Limits)
-    os.closerange(max(control, 2) + 1, 1 << 20)
     missing = confine.enter_namespaces()
     keeper = os.getpid()
     zygote = os.fork()

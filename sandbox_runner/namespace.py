@@ -1,7 +1,4 @@
-"""The names a program finds ready, since generated code often forgets its imports.
-
-Importing this module is also what preloads everything into a zygote.
-"""
+"""The names a program finds ready, since generated code often forgets its imports."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ import asyncio
 from collections.abc import Sequence
 
 from sandbox_runner import confine, protocol
-from sandbox_runner.exchange import TICK
 from sandbox_runner.sessions import Batch, Sessions, T
 from sandbox_runner.types import EnvError, Limits, Observation, Session, StepResult
+from sandbox_runner.watch import TICK
 
 
 class Pool:
@@ -48,20 +48,18 @@ class Pool:
 
     async def layers(self) -> confine.Report:
         """The layers of confinement, each with "" or with why this host lacks it."""
-        zygote = self._sessions.zygote(0)
-        while not zygote.ready:
-            if zygote.failure is not None:
-                raise zygote.failure
+        while (report := self._sessions.layers()) is None:
             await asyncio.sleep(TICK / 10)
-        return dict(zygote.report)
+        return report
 
     def lost(self, session: Session) -> bool:
         """Whether the session's process has ended: every further call answers with its error."""
         return self._sessions.lost(session)
 
-    def zygote_pids(self) -> list[int]:
-        """For tools that watch the pool from outside."""
-        return self._sessions.zygote_pids()
+    def keeper_pids(self) -> list[int]:
+        """The processes that this pool has started, whose children are the zygotes and whose
+        grandchildren run programs; for tools that watch from outside."""
+        return self._sessions.keeper_pids()
 
     async def open(
         self,
@@ -125,20 +123,18 @@ class BlockingPool:
     def layers(self) -> confine.Report:
         """The layers of confinement, each with "" or with why this host lacks it. Waits until the
         first zygote is ready; raises RunnerError when the host cannot contain programs."""
-        zygote = self._sessions.zygote(0)
-        while not zygote.ready:
+        while (report := self._sessions.layers()) is None:
             self._sessions.exchange.turn(TICK)
-            if zygote.failure is not None:
-                raise zygote.failure
-        return dict(zygote.report)
+        return report
 
     def lost(self, session: Session) -> bool:
         """Whether the session's process has ended: every further call answers with its error."""
         return self._sessions.lost(session)
 
-    def zygote_pids(self) -> list[int]:
-        """For tools that watch the pool from outside."""
-        return self._sessions.zygote_pids()
+    def keeper_pids(self) -> list[int]:
+        """The processes that this pool has started, whose children are the zygotes and whose
+        grandchildren run programs; for tools that watch from outside."""
+        return self._sessions.keeper_pids()
 
     def start(self, hash_seed: int) -> None:
         """See that the zygote of hash seed number 0 or 1 runs or is about to."""

@@ -158,7 +158,7 @@ class Program:
 
     def _load(self, source: str) -> type:
         names = vars(self._module)
-        prepared = len(names)
+        last = next(reversed(names))
         if sys.modules.get(contract.MODULE) is not self._module:
             sys.modules[contract.MODULE] = self._module
         self._uses_random = "random" in source or "shuffle" in source
@@ -166,7 +166,7 @@ class Program:
         code = self._guard("parse", "", lambda: compile(source, _FILE, "exec", dont_inherit=True))
         self._guard("load", "importing", lambda: exec(code, names))
         return self._guard(
-            "contract", "the class", lambda: contract.environment_class(names, prepared)
+            "contract", "the class", lambda: contract.environment_class(names, last)
         )
 
     def _serve(self, session: int) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sandbox_runner import protocol
+from sandbox_runner import confine, protocol
 from sandbox_runner.child_process import Call, ChildProcess
 from sandbox_runner.exchange import Exchange
 from sandbox_runner.types import (
@@ -38,7 +38,7 @@ class Batch(Generic[T]):
         self._finish = finish
         self._left = len(calls)
         self._result: T | None = None
-        self._error: RunnerError | None = None
+        self._error: Exception | None = None
         self.done = False
         self.notify: Callable[[], None] | None = None
         for call in calls:
@@ -60,7 +60,7 @@ class Batch(Generic[T]):
     def _complete(self) -> None:
         try:
             self._result = self._finish()
-        except RunnerError as error:
+        except Exception as error:  # whatever it is, the one who waits must hear of it
             self._error = error
         self.done = True
         if self.notify is not None:
@@ -102,8 +102,16 @@ class Sessions:
             self._zygotes[hash_seed] = zygote
         return zygote
 
-    def zygote_pids(self) -> list[int]:
-        return [zygote.pid for zygote in self._zygotes.values()]
+    def layers(self) -> confine.Report | None:
+        """The layers that hold, None while the first zygote is not ready. Raises RunnerError when
+        it has failed."""
+        zygote = self._zygotes[0]
+        if zygote.failure is not None:
+            raise zygote.failure
+        return dict(zygote.report) if zygote.ready else None
+
+    def keeper_pids(self) -> list[int]:
+        return [zygote.keeper_pid for zygote in self._zygotes.values()]
 
     def close_all(self) -> None:
         self.exchange.close()
@@ -188,7 +196,7 @@ class Sessions:
         """Scripted (episodes, interleaved) of one child each."""
         calls = []
         for episodes, interleaved in scripts:
-            child = self._live[episodes[0].session].child
+            child = self._get(Session(episodes[0].session)).child
             request = protocol.Play(self._next(), episodes, interleaved)
             calls.append(Call(child, request, self.limits.play_cpu))
         return self._send(calls, lambda: _checked([call.answer for call in calls]))

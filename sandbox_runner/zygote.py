@@ -5,7 +5,8 @@ It runs no untrusted code and talks to its pool over one SEQPACKET socket:
     pool -> zygote   b"F" request, with a socket as ancillary data: fork a child that serves it
                      b"S" request child: how did it end? (it is killed if it has not)
     zygote -> pool   b"R" report: ready, with the layers of confinement as JSON
-                     b"F" request child, with a pidfd;  b"S" request wait-status
+                     b"F" request child, with a pidfd;  b"S" request wait-status, or what
+                     `child_process.cause_of_death` takes for one
 
 Integers are 4 bytes, big-endian; a child's number is its process id as the zygote sees it. When the
 pool's end is closed every child is killed and the zygote ends.
@@ -29,6 +30,7 @@ import msgspec
 import numpy as np
 
 from sandbox_runner import child, confine, namespace
+from sandbox_runner.child_process import NOT_CONFINED
 from sandbox_runner.types import Limits
 
 _UNKNOWN = -1
@@ -40,12 +42,13 @@ def serve(control: int, limits: Limits, namespaces_missing: str) -> None:
     `namespaces_missing` is "" when this process is the first in namespaces of its own, else why it
     is not. Raises what goes wrong before it is ready, as a package that cannot be imported.
     """
+    os.setpgid(0, 0)
     namespace.preload(limits.packages)
     namespace.warm_up()
     module = namespace.prepare_module(limits.packages)
+    child.rehearse(limits, module)
     random.seed(0)
     np.random.seed(0)
-    child.rehearse(limits, module)
     host, report = confine.settle(limits, namespaces_missing)
     os.environ.clear()
     warnings.simplefilter("ignore")
@@ -63,13 +66,6 @@ def _told_of_dead_children() -> int:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     return reader
-
-
-def _log_and_end() -> None:
-    """The pool shows the end of the log in its error."""
-    traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(70)
 
 
 class Zygote:
@@ -136,10 +132,13 @@ class Zygote:
             os.setpgid(0, 0)
             signal.set_wakeup_fd(-1)
             newborn = confine.Newborn(self._host, os.getpid(), descriptor)
-            confine.confine(newborn, self._report)
-        except BaseException:
-            _log_and_end()
-        try:
+            try:
+                confine.confine(newborn, self._report)
+            except BaseException:
+                os.setpgid(0, os.getpgid(self._host.zygote))  # tells it that no program was run
+                traceback.print_exc()
+                sys.stderr.flush()
+                raise
             gc.enable()
             child.serve(child.CONNECTION, self._host.limits, self._module)
         finally:
@@ -161,11 +160,12 @@ class Zygote:
                 return
             if ended is None:
                 return
+            confined = os.getpgid(ended.si_pid) == ended.si_pid
             self._kill_group(ended.si_pid)
             pid, status = os.waitpid(ended.si_pid, 0)
             if pid in self._alive:
                 self._alive.discard(pid)
-                self._ended[pid] = status
+                self._ended[pid] = status if confined else NOT_CONFINED
                 while len(self._ended) > 4096:
                     self._ended.pop(next(iter(self._ended)))
 

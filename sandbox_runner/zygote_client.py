@@ -27,12 +27,14 @@ _MAIN = (
     "from sandbox_runner.keeper import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _ANSWER_WALL = 20.0  # seconds within which a zygote that is ready answers a request
+_END_WALL = 1.0  # seconds in which one that has hung up ends, so that its status can be told
 _TAIL_BYTES = 2000
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ZygoteClient:
-    """Nothing here waits: requests are queued, and `handle` sends and receives what it can.
+    """Nothing here waits for a living zygote: requests are queued, and `handle` sends and receives
+    what it can. For the end of a dead one it waits a moment.
 
     `forked(request, number, pidfd)` is called for each child and then owns the pidfd;
     `ended(request, status)` for each answer to `ask`, with the child's wait status, -1 when the
@@ -81,8 +83,8 @@ class ZygoteClient:
         ]  # fmt: skip
 
     @property
-    def pid(self) -> int:
-        """The keeper's, whose only child is the zygote itself."""
+    def keeper_pid(self) -> int:
+        """Of the process that was started, whose only child is the zygote itself."""
         return self._process.pid
 
     def fileno(self) -> int:
@@ -126,7 +128,7 @@ class ZygoteClient:
                 raise self.error() from error
             if not data:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(1.0)
+                    self._process.wait(_END_WALL)
                 raise self.error()
             self._dispatch(data, descriptors)
         self._send()
@@ -146,12 +148,11 @@ class ZygoteClient:
             _, connection = self._queue.popleft()
             if connection is not None:
                 connection.close()
+        self._process.kill()  # the kernel then ends the zygote and its children
         try:
             self._process.wait(5.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(5.0)
-        self._log.close()
+        finally:
+            self._log.close()
 
     def _ask(self, kind: bytes, rest: bytes, connection: socket.socket | None) -> int:
         self._requests += 1
@@ -186,6 +187,8 @@ class ZygoteClient:
         request, number = struct.unpack(">Ii", data[1:])
         self._unanswered.pop(request, None)
         if kind == b"F":
+            if not descriptors:  # the kernel drops those for which there is no room
+                raise RunnerError("no descriptors are left (raise the limit on open files)")
             self._forked(request, number, descriptors[0])
         else:
             self._ended(request, number)

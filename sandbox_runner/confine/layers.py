@@ -6,7 +6,6 @@ unless the missing ones are allowed by name: the pool sees to that.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import errno
 import importlib.util
@@ -16,8 +15,10 @@ import signal
 import socket
 import sys
 import sysconfig
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from sandbox_runner.confine import landlock, namespaces, process, seccomp, syscalls
 from sandbox_runner.types import Limits, RunnerError
@@ -28,6 +29,7 @@ PACKAGES = (
 REQUIRED = (("limits",), ("no_new_privileges",), ("private_root", "landlock"), ("seccomp",))
 ALLOWABLE = tuple(name for group in REQUIRED for name in group)  # to be missing, by name
 
+T = TypeVar("T")
 Report = dict[str, str]  # layer -> "" when it holds, else why it does not
 
 
@@ -35,9 +37,10 @@ Report = dict[str, str]  # layer -> "" when it holds, else why it does not
 class Host:
     """What the layers of a child need, made once by the zygote that will fork them all.
 
-    `proc` and `null` are descriptors of the machine's own /proc and /dev/null, which a private
-    root does not have; `rules` is Landlock's and `calls` the filter of system calls, None where
-    the host has none; `mapped` is how many bytes of address space the zygote takes.
+    `is_root` and `zygote`, its number, are the zygote's own. `proc` and `null` are descriptors of
+    the machine's /proc and /dev/null, which a private root does not have; `rules` is Landlock's and
+    `calls` the filter of system calls, or why there is none; `mapped` is how many bytes of address
+    space the zygote takes.
     """
 
     limits: Limits
@@ -45,8 +48,8 @@ class Host:
     zygote: int
     proc: int
     null: int
-    rules: int | None
-    calls: seccomp.Filter | None
+    rules: int | OSError
+    calls: seccomp.Filter | OSError
     mapped: int
 
 
@@ -136,7 +139,7 @@ LAYERS = (
     Layer("no_new_privileges", lambda c: process.no_new_privileges(), _no_new_privileges_set),
     Layer("parent_death", lambda c: process.die_with_parent(c.host.zygote), _parent_death_set),
     Layer("not_dumpable", lambda c: process.not_dumpable(), lambda c: syscalls.prctl(3) == 0),
-    Layer("landlock", lambda c: landlock.restrict(_rules(c.host)), _only_modules_are_open),
+    Layer("landlock", lambda c: landlock.restrict(_had(c.host.rules)), _only_modules_are_open),
     Layer(
         "descriptors",
         lambda c: process.keep_only(c.connection, c.host.null),
@@ -147,20 +150,15 @@ LAYERS = (
         lambda c: process.limit_resources(c.host.limits, c.host.mapped),
         _cannot_allocate,
     ),
-    Layer("seccomp", lambda c: _filter(c.host).install(), _no_sockets_no_processes),
+    Layer("seccomp", lambda c: _had(c.host.calls).install(), _no_sockets_no_processes),
 )
 
 
-def _rules(host: Host) -> int:
-    if host.rules is None:
-        raise OSError(errno.ENOSYS, "the kernel has no Landlock, or it is off")
-    return host.rules
-
-
-def _filter(host: Host) -> seccomp.Filter:
-    if host.calls is None:
-        raise OSError(errno.ENOSYS, "there is no filter for this kind of machine")
-    return host.calls
+def _had(made: Any) -> Any:
+    """What the zygote made, or why it could not."""
+    if isinstance(made, OSError):
+        raise made
+    return made
 
 
 def readable_folders(packages: tuple[str, ...] = ()) -> list[str]:
@@ -200,17 +198,21 @@ def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
             root_missing = str(error)
     if root_missing:
         process.leave_file_system()
-    rules = calls = None
-    with contextlib.suppress(OSError):
-        rules = landlock.ruleset(readable)
-    with contextlib.suppress(OSError):
-        calls = seccomp.Filter()
+    rules = _attempt(lambda: landlock.ruleset(readable))
+    calls = _attempt(seccomp.Filter)
     process.empty_bounding_set()
     host = Host(
         limits, os.getuid() == 0, os.getpid(), proc, null, rules, calls, process.mapped_bytes(proc)
     )  # fmt: skip
     known = {"namespaces": namespaces_missing, "private_root": root_missing}
     return host, _probe(host, known)
+
+
+def _attempt(make: Callable[[], T]) -> T | OSError:
+    try:
+        return make()
+    except OSError as error:
+        return error
 
 
 def confine(child: Newborn, report: Report) -> None:
@@ -240,6 +242,8 @@ def _try_in_a_child(host: Host, report: Report) -> Report:
     if pid == 0:
         try:
             _try(Newborn(host, 0, theirs.detach()), report)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(0)
     theirs.close()
@@ -262,7 +266,8 @@ def _try(child: Newborn, report: Report) -> None:
 
     for name, holds in (("namespaces", _no_network), ("private_root", _bare_root)):
         if not report[name] and not holds():
-            return tell(name, "not in force")
+            tell(name, "not in force")
+            return
     for layer in LAYERS:
         if report.get(layer.name):
             continue
@@ -275,8 +280,7 @@ def _try(child: Newborn, report: Report) -> None:
             reason = str(error)
         tell(layer.name, reason)
         if reason:
-            return None
-    return None
+            return
 
 
 def _no_network() -> bool:

@@ -22,10 +22,8 @@ _FIRST_USER, _USERS, _NOBODY = 0x5ADE0000, 1 << 16, 65534
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when the process that forked us ends; at once if it has already ended.
-
-    To the first process of a new namespace its parent, which is outside, has the number 0.
-    """
+    """Be killed when the process that forked us ends; at once if it has already ended, unless that
+    is outside of our namespace: then its number is 0 in any case."""
     syscalls.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (parent, 0):
         os._exit(1)
@@ -53,26 +51,25 @@ def mapped_bytes(proc: int) -> int:
 def first_victim(proc: int) -> Iterator[None]:
     """Whoever is forked inside stands first in line when the machine runs out of memory, and the
     caller does for that moment. `proc` as in `mapped_bytes`."""
-    own = _oom_score(proc, None)
-    _oom_score(proc, b"1000")
+    own = _swap_oom_score(proc, b"1000")
     try:
         yield
     finally:
-        _oom_score(proc, own)
+        _swap_oom_score(proc, own)
 
 
-def _oom_score(proc: int, new: bytes | None) -> bytes:
-    """The caller's, after setting it to `new` if that is one."""
-    try:
-        score = os.open("self/oom_score_adj", os.O_RDWR if new else os.O_RDONLY, dir_fd=proc)
-    except OSError:  # a kernel without this: no layer depends on it
-        return b"0"
-    try:
-        if new:
+def _swap_oom_score(proc: int, new: bytes) -> bytes:
+    """The caller's score until now, which becomes `new` where the system allows it: no layer
+    depends on it."""
+    old = b"0"
+    with contextlib.suppress(OSError):
+        score = os.open("self/oom_score_adj", os.O_RDWR, dir_fd=proc)
+        try:
+            old = os.pread(score, 20, 0).strip()
             os.write(score, new)
-        return os.pread(score, 20, 0).strip()
-    finally:
-        os.close(score)
+        finally:
+            os.close(score)
+    return old
 
 
 def leave_file_system() -> None:
@@ -84,7 +81,7 @@ def leave_file_system() -> None:
 
 def become_nobody(number: int) -> None:
     """Where the caller is root: a user of its own that owns nothing, number `number` of many, or
-    the common nobody where only few users exist. No process can signal or trace that of another."""
+    the common nobody where only few users exist. None of them can signal or trace another's."""
     if os.geteuid() != 0:
         return
     os.setgroups([])

@@ -57,7 +57,7 @@ def test_sleeping_between_the_looks_is_sleep_though_each_look_finds_it_awake(ker
         assert found == 0.1 * (look - 1)
 
 
-def test_a_process_that_is_gone_does_not_sleep(monkeypatch):
+def test_a_process_that_is_gone_does_not_sleep():
     assert Sleep().look(2**22 + 1, 100.0) == 0.0  # no process has so high a number
 
 

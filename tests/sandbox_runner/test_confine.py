@@ -1,19 +1,20 @@
 """The layers: what a program can no longer do, tried from inside a real child."""
 
-import ctypes
 import os
+import select
+import socket
+import struct
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
-from sandbox_runner import EnvError, Limits, Observation, RunnerError
+from sandbox_runner import EnvError, Limits, Observation, RunnerError, zygote
+from sandbox_runner.child_process import NOT_CONFINED
 from sandbox_runner.confine import (
     LAYERS,
     Host,
-    Newborn,
-    confine,
     insist,
     landlock,
     layers,
@@ -185,13 +186,16 @@ def test_below_the_minimum_a_host_is_refused_unless_a_layer_is_allowed_by_name()
         insist({name: "" for name in report if name != "seccomp"}, ())
 
 
-def host(limits=None):
+@pytest.fixture
+def host():
     """What a zygote would have made, without leaving this process's files."""
-    return Host(
-        limits or Limits(), os.getuid() == 0, os.getpid(), os.open("/proc", os.O_PATH),
-        os.open("/dev/null", os.O_RDWR), landlock.ruleset(layers.readable_folders()),
-        seccomp.Filter(), 1 << 30,
-    )  # fmt: skip
+    proc, null = os.open("/proc", os.O_PATH), os.open("/dev/null", os.O_RDWR)
+    rules = landlock.ruleset(layers.readable_folders())
+    yield Host(
+        Limits(), os.getuid() == 0, os.getpid(), proc, null, rules, seccomp.Filter(), 1 << 30
+    )
+    for descriptor in (proc, null, rules):
+        os.close(descriptor)
 
 
 @pytest.mark.parametrize(
@@ -206,13 +210,13 @@ def host(limits=None):
         (process, "die_with_parent", "parent_death"),
     ],
 )
-def test_a_layer_that_is_off_is_noticed(monkeypatch, module, function, name):
+def test_a_layer_that_is_off_is_noticed(monkeypatch, host, module, function, name):
     """The probes are worth something: without its deed every one of them fails."""
     monkeypatch.setattr(module, function, lambda *_: None)
     known = {"namespaces": "not here", "private_root": "not here", "user": "", "capabilities": ""}
     # What later layers need of earlier ones, when these are the ones to be missing.
     others = {layer.name: "left out" for layer in LAYERS if layer.name not in (name, *NEEDED)}
-    found = layers._try_in_a_child(host(), known | others)
+    found = layers._try_in_a_child(host, known | others)
     assert found[name] in ("not in force", "the process that tried it ended"), found
 
 
@@ -280,24 +284,36 @@ def test_an_unknown_machine_is_not_guessed_at(monkeypatch):
     monkeypatch.setattr(syscalls.platform, "machine", lambda: "riscv64")
     with pytest.raises(OSError, match="riscv64"):
         seccomp.program(1)
-    assert ctypes.sizeof(ctypes.c_void_p) == 8
 
 
-def test_a_child_that_cannot_put_on_a_layer_runs_nothing(monkeypatch):
+def test_a_child_that_cannot_put_on_a_layer_runs_nothing_and_its_zygote_knows(monkeypatch, host):
     def broken(_):
         raise OSError("no memory just now")
 
-    report = {layer.name: "" for layer in LAYERS}
     monkeypatch.setattr(seccomp.Filter, "install", broken)
-    here = host()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            confine(Newborn(here, 0, os.dup(here.null)), report)
-        except OSError:
-            os._exit(71)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 71
+    monkeypatch.setattr(zygote.child, "serve", lambda *_: os._exit(0))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made = zygote.Zygote(theirs.detach(), host, None, {layer.name: "" for layer in LAYERS})
+    made._fork(1, os.dup(host.null))
+    data, pidfds, _, _ = socket.recv_fds(ours, 100, 1)
+    pid = int.from_bytes(data[5:], "big")
+    select.select(pidfds, [], [], 10.0)
+    made._serve(b"S" + struct.pack(">II", 2, pid), [])
+    assert ours.recv(100) == b"S" + struct.pack(">Ii", 2, NOT_CONFINED)
+    os.close(pidfds[0])
+    ours.close()
+    made._socket.close()
+
+
+def test_a_child_stands_first_in_line_when_memory_runs_out_and_its_zygote_does_not(host):
+    own = Path("/proc/self/oom_score_adj").read_text()
+    with process.first_victim(host.proc):
+        pid = os.fork()
+        if pid == 0:
+            score = Path("/proc/self/oom_score_adj").read_text().strip()
+            os._exit(0 if score == "1000" else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert Path("/proc/self/oom_score_adj").read_text() == own
 
 
 ENDED = {
@@ -340,8 +356,11 @@ def test_a_child_that_misbehaves_is_ended_and_its_neighbour_is_not(pool, name):
 
 def test_signals_cannot_fill_the_queue_of_the_user(pool):
     code = """
-        signal.pthread_sigmask(signal.SIG_BLOCK, range(34, 65))
-        queued = sum(LIBC.kill(os.getpid(), 34 + i % 30) == 0 for i in range(2000))
+        import ctypes
+        wanted = signal.SIGRTMIN + 3
+        signal.pthread_sigmask(signal.SIG_BLOCK, [wanted])
+        for _ in range(2000):
+            LIBC.kill(os.getpid(), wanted)
         import resource
         return resource.getrlimit(resource.RLIMIT_SIGPENDING)
     """

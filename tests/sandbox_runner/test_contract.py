@@ -104,3 +104,17 @@ def test_reset_may_return_text_alone():
     assert contract.check_reset("hello", LIMIT) == contract.check_reset(("hello", {}), LIMIT)
     with pytest.raises(EnvError):
         contract.check_reset(("hello",), LIMIT)
+
+
+def test_a_program_may_delete_names_that_it_found_ready():
+    """Only what it added is looked at, wherever that now stands in the namespace."""
+    names = {"string": 1, "field": 2} | namespace("")
+    last = next(reversed(names))
+    exec(f"del string, field\nclass DoorEnv:\n{METHODS}", names)
+    assert contract.environment_class(names, last).__name__ == "DoorEnv"
+
+
+def test_a_parameter_that_cannot_be_named_is_a_broken_contract():
+    names = namespace(f"class DoorEnv:\n{METHODS.replace('seed=None', 'seed, /')}")
+    with pytest.raises(EnvError, match="reset cannot be called"):
+        contract.environment_class(names)

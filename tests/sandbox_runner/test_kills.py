@@ -87,7 +87,7 @@ def play_until_hit(pool, sessions) -> list:
 def trial_inside(pool: BlockingPool, victim: str, seed: int) -> None:
     sessions = pool.open([ECHO] * SESSIONS, max_turns=10**9)
     pool.reset([(session, 1) for session in sessions])
-    (keeper,) = pool.zygote_pids()
+    (keeper,) = pool.keeper_pids()
     zygote, *children = below(keeper)
     rng = random.Random(seed)
     target = {"keeper": keeper, "zygote": zygote, "child": rng.choice(children)}[victim]

@@ -53,7 +53,7 @@ def test_a_killed_owner_takes_busy_children_and_zygotes_with_it(tmp_path):
 
 def test_the_owner_is_never_forked_and_a_terminal_signals_zygotes_not(pool, program):
     pool.close(pool.open([program("sound/guess_number")]))
-    for pid in pool.zygote_pids():
+    for pid in pool.keeper_pids():
         assert os.getpgid(pid) == pid != os.getpgid(0)
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
         assert b"sandbox_runner.keeper" in command

@@ -219,7 +219,7 @@ def test_a_dead_zygote_is_the_runners_fault_and_is_replaced(guess):
     with BlockingPool() as fresh:
         (session,) = fresh.open([guess])
         fresh.reset([(session, 1)])
-        os.kill(fresh.zygote_pids()[0], signal.SIGKILL)
+        os.kill(fresh.keeper_pids()[0], signal.SIGKILL)
         deadline = time.monotonic() + 5.0
         with pytest.raises(RunnerError, match="zygote"):
             while time.monotonic() < deadline:  # its children follow it within milliseconds
