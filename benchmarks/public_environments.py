@@ -60,39 +60,36 @@ class ReasoningGymEnv:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--group", choices=GROUPS, help="only this one")
     parser.add_argument("--all", action="store_true", help="also a line per program")
     options = parser.parse_args()
-    limits = Limits(packages=PACKAGES, call_cpu=10.0, play_cpu=60.0, memory_bytes=1 << 30)
-    for group, programs, budget in (
-        ("reasoning gym", _reasoning_gym(), limits), ("own library", _own(), Limits())
-    ):  # fmt: skip
+    for name in [options.group] if options.group else GROUPS:
+        programs, limits = GROUPS[name]()
         began = time.perf_counter()
-        runs = [_verdicts(programs.values(), budget) for _ in range(2)]
-        row = _summary(runs[0]) | {
-            "group": group,
-            "programs": len(programs),
-            "other_verdict_in_second_run": _unstable(list(programs), *runs),
-            "seconds_per_run": (time.perf_counter() - began) / 2,
-        }
-        print(json.dumps(row), flush=True)
-        if options.all:
-            for name, verdict in zip(programs, runs[0], strict=True):
-                stage = verdict.stage or "accepted"
-                print(json.dumps({"program": name, "verdict": stage, "reason": verdict.reason}))
+        runs = [_verdicts(programs.values(), limits) for _ in range(2)]
+        seconds = (time.perf_counter() - began) / 2
+        print(json.dumps({"group": name, "seconds_per_run": seconds} | _summary(programs, *runs)))
+        for program, verdict in zip(programs, runs[0] if options.all else [], strict=False):
+            stage = verdict.stage or "accepted"
+            print(json.dumps({"program": program, "verdict": stage, "reason": verdict.reason}))
 
 
-def _reasoning_gym() -> dict[str, str]:
+def _reasoning_gym() -> tuple[dict[str, str], Limits]:
     from reasoning_gym.factory import DATASETS
 
     names = sorted(set(DATASETS) - set(MIXTURES))
-    return {
-        name: PROGRAM.format(name=name, config=CONFIG.get(name, {})) for name in names
-    }
+    programs = {name: PROGRAM.format(name=name, config=CONFIG.get(name, {})) for name in names}
+    slow = Limits(packages=PACKAGES, call_cpu=10.0, play_cpu=60.0, memory_bytes=1 << 30)
+    return programs, slow
 
 
-def _own() -> dict[str, str]:
+def _own() -> tuple[dict[str, str], Limits]:
     made = designs(OWN, np.random.default_rng(0))
-    return {f"{i} {env.family} {env.knob}": env.source for i, (env, _) in enumerate(made)}
+    named = {f"{i} {env.family} {env.knob}": env.source for i, (env, _) in enumerate(made)}
+    return named, Limits()
+
+
+GROUPS = {"reasoning_gym": _reasoning_gym, "own": _own}
 
 
 def _verdicts(sources: Sequence[str], limits: Limits) -> list[Verdict]:
@@ -100,14 +97,16 @@ def _verdicts(sources: Sequence[str], limits: Limits) -> list[Verdict]:
         return validate(pool, list(sources))
 
 
-def _summary(verdicts: Sequence[Verdict]) -> dict:
-    counts = collections.Counter(verdict.stage or "accepted" for verdict in verdicts)
-    return {"verdicts": dict(counts.most_common())}
-
-
-def _unstable(names: Sequence[str], first: Sequence[Verdict], second: Sequence[Verdict]) -> list:
-    pairs = zip(names, first, second, strict=True)
-    return [name for name, one, other in pairs if one.stage != other.stage]
+def _summary(
+    programs: Sequence[str], first: Sequence[Verdict], second: Sequence[Verdict]
+) -> dict:
+    counts = collections.Counter(verdict.stage or "accepted" for verdict in first)
+    pairs = zip(programs, first, second, strict=True)
+    return {
+        "programs": len(first),
+        "verdicts": dict(counts.most_common()),
+        "other_verdict_in_second_run": [name for name, a, b in pairs if a.stage != b.stage],
+    }
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import socket
 import subprocess
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbox_runner import exchange, protocol
@@ -100,17 +100,36 @@ def test_a_valid_frame_is_the_answer():
     assert conversation(GOOD) == protocol.Stepped(1, "a door", 0.5, False, False)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.data())
-def test_mutated_frames_are_answers_or_the_environments_fault(data):
-    frame = bytearray(GOOD)
-    for _ in range(data.draw(st.integers(1, 4))):
-        frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(frame)))
-    answer = conversation(bytes(frame[:cut]) + data.draw(st.binary(max_size=20)))
+def fuzz(data):
+    """What arrives is random, or a good frame with bytes changed, cut short and lengthened."""
+    if data.draw(st.booleans()):
+        frame = bytearray(GOOD)
+        for _ in range(data.draw(st.integers(1, 4))):
+            frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
+        cut = data.draw(st.integers(0, len(frame)))
+        sent = bytes(frame[:cut]) + data.draw(st.binary(max_size=20))
+    else:
+        sent = data.draw(st.binary(max_size=300))
+    answer = conversation(sent)
     assert isinstance(answer, protocol.Stepped | EnvError)
     if isinstance(answer, protocol.Stepped):
         assert answer.id == 1 and -10 <= answer.reward <= 10
+
+
+OURS_ALONE = [HealthCheck.function_scoped_fixture]  # the fixture only replaces a class
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=OURS_ALONE)
+@given(st.data())
+def test_bytes_and_mutated_frames_are_answers_or_the_environments_fault(data):
+    fuzz(data)
+
+
+@pytest.mark.soak
+@settings(max_examples=20_000, deadline=None, suppress_health_check=OURS_ALONE)
+@given(st.data())
+def test_twenty_thousand_of_them(data):
+    fuzz(data)
 
 
 @pytest.mark.parametrize("answer", [protocol.Done(1), protocol.Text(2, "x")])
