@@ -166,7 +166,9 @@ def get_config() -> ConfigDict:
     c.sandbox = ConfigDict()
     c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution
     c.sandbox.memory_mib = 256
+    c.sandbox.total_mib = 0  # memory of all environments together; 0: half of the machine's
     c.sandbox.max_children = 512
+    c.sandbox.packages = ()  # that environments may import, besides numpy and math_verify
     c.sandbox.allow_missing = ()  # layers that this host may lack: sandbox_runner doctor
 
     c.eval = ConfigDict()

@@ -29,7 +29,7 @@ class WalkEnv:
 
 # What a program was told, or how it ended -> the layer that was in its way. The first that fits.
 _SIGNS = (
-    (r"compiling", "parse"),
+    (r"^parse: ", "parse"),
     (r"CPU time|slept for|no answer within|went on computing", "deadline"),
     (r"spoke out of turn", "protocol"),
     (r"the process (was ended|exited|ended|was killed)", "process"),

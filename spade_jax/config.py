@@ -119,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     _above("learner.grad_clip", 0),
     _above("sandbox.call_cpu", 0),
     _at_least("sandbox.memory_mib", 16),
+    _at_least("sandbox.total_mib", 0),
     _at_least("sandbox.max_children", 1),
     (
         "sandbox.allow_missing", lambda v: set(v) <= set(ALLOWABLE),

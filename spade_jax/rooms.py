@@ -96,7 +96,9 @@ def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:
         sandbox_runner.Limits(
             call_cpu=config.sandbox.call_cpu,
             memory_bytes=config.sandbox.memory_mib << 20,
+            total_bytes=config.sandbox.total_mib << 20,
             max_children=config.sandbox.max_children,
+            packages=tuple(config.sandbox.packages),
             allow_missing=tuple(config.sandbox.allow_missing),
         )
     )

@@ -19,7 +19,11 @@ BROKEN = str(DATA / "unsound/does_not_parse.py")
 def test_one_rejected_file_exits_1(capsys):
     assert cli.main(["check", "--json", SOUND, BROKEN]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(line["file"], line["stage"]) for line in lines] == [(SOUND, None), (BROKEN, "parse")]
+    keys = ("file", "verdict", "stage")
+    assert [tuple(line[key] for key in keys) for line in lines] == [
+        (SOUND, "accept", None), (BROKEN, "reject", "parse")
+    ]  # fmt: skip
+    assert lines[0]["measurements"]["win_solution"] == 1.0 and "line 2" in lines[1]["reason"]
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", SOUND, "--max-turns", "0"], ["judge"]])
@@ -63,3 +67,37 @@ def test_doctor_names_every_layer_and_its_status_says_whether_it_is_safe(capsys)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(found["layers"]) + 1
     assert all("present" in line or "missing: " in line for line in lines[:-1])
+
+
+def test_attack_tells_of_each_program_and_succeeds_when_the_healthy_ones_do(capsys, tmp_path):
+    (tmp_path / "b.py").write_text((DATA / "hostile/os_exit.py").read_text())
+    (tmp_path / "a.py").write_text("not python at all")
+    assert cli.main(["attack", str(tmp_path), "--json"]) == 0
+    said = capsys.readouterr()
+    first, second = map(json.loads, said.out.splitlines())
+    assert set(first) == {"file", "started", "steps", "layer", "outcome"}
+    assert (first["started"], first["layer"]) == (False, "parse")
+    assert (second["started"], second["steps"], second["layer"]) == (True, 0, "process")
+    assert "untouched" in said.err
+
+
+def test_attack_says_so_when_a_neighbour_was_harmed(capsys, tmp_path, monkeypatch):
+    (tmp_path / "a.py").write_text((DATA / "hostile/os_exit.py").read_text())
+    monkeypatch.setattr(cli.attack, "_walk", lambda pool: [["elsewhere"] * 4] * 4)
+    assert cli.main(["attack", str(tmp_path)]) == 1
+    assert "HARM" in capsys.readouterr().err
+
+
+def test_attack_needs_programs(capsys, tmp_path):
+    assert cli.main(["attack", str(tmp_path)]) == 2
+    assert "no *.py file" in capsys.readouterr().err
+
+
+def test_bench_measures_every_figure(capsys, monkeypatch):
+    small = {"CHILDREN": 2, "STEPS": 3, "ROUNDS": 1, "_STARTS": 2, "_MANY": 3, "HUNG": 3}
+    for name, value in (small | {"_SECONDS": 0.2}).items():
+        monkeypatch.setattr(cli.bench, name, value)
+    assert cli.main(["bench"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(rows) == 4 and all(row["value"] > 0 for row in rows)
+    assert rows[2]["share"] > 0 and rows[3]["failed"] == 0

@@ -86,6 +86,74 @@ class ShopEnv(ToolUseEnv):
         call = json.dumps({"name": "price", "arguments": {"item": "pen"}})
         return f"<tool_call>{call}</tool_call>\\n<answer>{self._expected_answer}</answer>"
 '''
+DIALECTS = {
+    "dataclasses and enums": """
+class Side(Enum):
+    LEFT = auto()
+    RIGHT = auto()
+
+@dataclass
+class State:
+    side: Side
+    turns: int = 0
+    seen: List[str] = field(default_factory=list)
+
+class DoorEnv:
+    max_turns = 6
+    def reset(self, seed: Optional[int] = None) -> Tuple[str, Dict]:
+        rng = random.Random(seed)
+        self.state = State(rng.choice(list(Side)))
+        self.key = f"{self.state.side.name.lower()} {rng.randint(100, 999)}"
+        return f"Say it backwards: {self.key[::-1]}.", {}
+    def solution(self) -> str:
+        return self.key
+    def step(self, action: str):
+        self.state.turns += 1
+        self.state.seen.append(action)
+        match = re.search(r"boxed\\{(.*)\\}", action)
+        if match and match.group(1) == self.key:
+            return "Open.", 1, True, False, asdict(self.state)
+        return "Shut.", 0, False, self.state.turns >= self.max_turns, {}
+""",
+    "both flags at the end": """
+class SumEnv:
+    def __init__(self, max_turns=4):
+        self.max_turns = max_turns
+    def reset(self, seed=None):
+        random.seed(seed)
+        self.turn, self.terms = 0, [random.randint(10, 99) for _ in range(3)]
+        return "Add: " + ", ".join(map(str, self.terms)), {}
+    def solution(self):
+        return str(sum(self.terms))
+    def step(self, action):
+        self.turn += 1
+        right = str(sum(self.terms)) in action
+        over = right or self.turn >= self.max_turns
+        return "Right." if right else "Wrong.", np.float64(right), np.bool_(over), over, {}
+""",
+    "several requests with tools": """
+class LampEnv(MultiTurnToolUseEnv):
+    def reset(self, seed=None):
+        self.begin()
+        rng = random.Random(seed)
+        self._tools = {"set": {"description": "set a lamp", "parameters": {"type": "object"}}}
+        self.wanted = [(f"lamp{rng.randint(100, 999)}", rng.randint(1, 9)) for _ in range(3)]
+        self._user_messages = [f"Please set {lamp} to {v}." for lamp, v in self.wanted]
+        self._message_criteria = [
+            lambda state, lamp=lamp, v=v: state.get(lamp) == v for lamp, v in self.wanted
+        ]
+        return self._user_messages[0], {}
+    def tool_set(self, lamp, value):
+        self._state[lamp] = value
+        return "done"
+    def solution(self):
+        lines = []
+        for lamp, value in self.wanted:
+            call = json.dumps({"name": "set", "arguments": {"lamp": lamp, "value": value}})
+            lines += [f"<tool_call>{call}</tool_call>", "<answer>done</answer>"]
+        return "\\n".join(lines)
+""",
+}
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +162,7 @@ def verdicts(pool):
     sources = {name: (DATA / name).read_text() for name in MANIFEST}
     sources |= {name: TEMPLATE.format(**PARTS | parts) for name, (parts, _) in MADE.items()}
     sources["tools"] = TOOLS
+    sources |= DIALECTS
     return dict(zip(sources, validate(pool, list(sources.values())), strict=True))
 
 
@@ -109,8 +178,9 @@ def test_made_verdict(verdicts, name):
     assert verdict.stage == MADE[name][1], verdict.reason
 
 
-def test_a_tool_use_environment_is_accepted(verdicts):
-    assert verdicts["tools"].accepted, verdicts["tools"].reason
+@pytest.mark.parametrize("name", ["tools", *DIALECTS])
+def test_sound_programs_of_every_dialect_are_accepted(verdicts, name):
+    assert verdicts[name].accepted, verdicts[name]
 
 
 def test_accepted_means_no_stage_no_reason_and_shareable(verdicts):
