@@ -154,42 +154,45 @@ class Sleep:
 class Memory:
     """What one child's memory costs the machine, not counting what it shares with its zygote.
 
-    The exact figure takes the kernel a millisecond, so it is read rarely. Between two readings a
-    child cannot have taken more pages than it had page faults, or than its resident size grew.
+    The exact figure takes the kernel a millisecond and is read rarely, if it may be read: root
+    alone may. Between two readings a child cannot have taken more pages than it had page faults
+    (large pages are off), nor has it more pages in all than are its own.
     """
 
     def __init__(self) -> None:
         self.most = 0  # bytes
         self._exact = 0
-        self._faults, self._resident = -1, 0
+        self._faults = 0  # at the last exact reading; a process is forked with none
 
     def look(self, pid: int) -> None:
-        """Bring `most` up to date; cheap."""
-        self.most = self._bound(pid)
-
-    def _bound(self, pid: int) -> int:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as stat:
-                fields = stat.read().rpartition(b")")[2].split()
-        except OSError:
-            return 0
-        faults, resident = int(fields[7]), int(fields[21])
-        if self._faults < 0:
-            self._faults, self._resident = faults, resident
-        grown = max(faults - self._faults, resident - self._resident, 0)
-        return self._exact + grown * _PAGE
+        """Bring `most` up to date; cheap. It stays what it was for a process that is gone."""
+        with contextlib.suppress(OSError):
+            self.most = min(self._exact + (_faults(pid) - self._faults) * _PAGE, _own_bytes(pid))
 
     def read(self, pid: int) -> int:
-        """Bytes, exactly; what `look` counts on from. 0 for a process that is gone."""
-        self._exact, self._faults = 0, -1
+        """Bytes, as exactly as they may be read."""
         self.look(pid)
         try:
+            faults = _faults(pid)
             with open(f"/proc/{pid}/smaps_rollup", "rb") as lines:
                 private = [line.split()[1] for line in lines if line.startswith(b"Private_")]
         except OSError:
-            return 0
-        self._exact = self.most = sum(map(int, private)) << 10
+            return self.most
+        self._exact, self._faults = sum(map(int, private)) << 10, faults
+        self.most = self._exact
         return self._exact
+
+
+def _faults(pid: int) -> int:
+    with open(f"/proc/{pid}/stat", "rb") as stat:
+        return int(stat.read().rpartition(b")")[2].split()[7])
+
+
+def _own_bytes(pid: int) -> int:
+    """Memory of no file: the process's own, and what it still shares with its zygote."""
+    with open(f"/proc/{pid}/statm", "rb") as statm:
+        _, resident, of_files = map(int, statm.read().split()[:3])
+    return (resident - of_files) * _PAGE
 
 
 def _signal_name(number: int) -> str:

@@ -123,6 +123,8 @@ class Exchange:
 
     def close(self) -> None:
         """Nothing is left of children and zygotes; what was not answered is answered now."""
+        if self._epoll.closed:
+            return
         closed = RunnerError("the pool is closed")
         for zygote in list(self._zygotes.values()):
             self.drop_zygote(zygote, closed)
@@ -144,11 +146,18 @@ class Exchange:
         if self._children.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
-    def _forked(self, key: tuple[ZygoteClient, int], number: int, pidfd: int) -> None:
+    def _forked(self, key: tuple[ZygoteClient, int], number: int, pidfd: int | None) -> None:
         child = self._forking.pop(key)
+        if number < 0:
+            self.end(child, RunnerError("the zygote could not fork: see its log"))
+            return
         try:
+            if pidfd is None:
+                raise OSError("the one of a child could not be received")
             child.forked(number, pidfd)
         except OSError as error:
+            child.number = number
+            self._ask_how_it_died(child)  # which kills it
             self.end(child, RunnerError(f"{_NO_DESCRIPTORS}: {error}"))
             return
         if child.error is not None:  # ended before it was there
@@ -243,9 +252,11 @@ class Exchange:
                     return
                 answer = protocol.decode_answer(body, type(call.request))
                 answer = check_answer(call.request, answer, self._limits)
+                if error := self._watch.answered(child):
+                    self.end(child, error)
+                    return
                 child.calls.popleft()
                 self._in_flight -= 1
-                self._watch.answered(child)
                 if child.calls:
                     self._begin(child, time.monotonic())
                 self._answer(call, answer)

@@ -10,7 +10,10 @@ all other items. A pool belongs to one thread and is a context manager.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from sandbox_runner import confine, protocol
 from sandbox_runner.sessions import Batch, Sessions, T
@@ -67,8 +70,14 @@ class Pool:
         shareable: Sequence[bool] | None = None,
         max_turns: int = 12,
     ) -> list[Session | EnvError]:
-        """One instance per source. Sessions of one shareable source live in one child."""
-        return await self._answer(self._sessions.open(sources, shareable, max_turns))
+        """One instance per source. Sessions of one shareable source live in one child. When the
+        task is cancelled meanwhile, they are closed."""
+        batch = self._sessions.open(sources, shareable, max_turns)
+        try:
+            return await self._answer(batch)
+        except asyncio.CancelledError:
+            self._sessions.abandon(batch)
+            raise
 
     async def reset(
         self, items: Sequence[tuple[Session, int | None]]
@@ -147,23 +156,23 @@ class BlockingPool:
         max_turns: int = 12,
     ) -> list[Session | EnvError]:
         """One instance per source. Sessions of one shareable source live in one child."""
-        return self._answer(self._sessions.open(sources, shareable, max_turns))
+        return self._answer(lambda: self._sessions.open(sources, shareable, max_turns))
 
     def open_fresh(
         self, sources: Sequence[str], max_turns: int, hash_seed: int
     ) -> list[Session | EnvError]:
         """Each in a child of its own, under hash seed number 0 or 1; validation uses this."""
-        return self._answer(self._sessions.open_fresh(sources, max_turns, hash_seed))
+        return self._answer(lambda: self._sessions.open_fresh(sources, max_turns, hash_seed))
 
     def open_beside(self, sessions: Sequence[Session]) -> list[Session | EnvError]:
         """Another instance in the child of each session, all with the first one's `max_turns`."""
-        return self._answer(self._sessions.open_beside(sessions))
+        return self._answer(lambda: self._sessions.open_beside(sessions))
 
     def reset(
         self, items: Sequence[tuple[Session, int | None]]
     ) -> list[Observation | EnvError]:
         """Start an episode in each session."""
-        return self._answer(self._sessions.reset(items))
+        return self._answer(lambda: self._sessions.reset(items))
 
     def step(self, items: Sequence[tuple[Session, str]]) -> list[StepResult | EnvError]:
         """One action in each session, which must have been reset and not have ended since.
@@ -171,11 +180,11 @@ class BlockingPool:
         `truncated` is set when the session's turn budget is used up. A session whose step failed
         answers with the same error until it is reset.
         """
-        return self._answer(self._sessions.step(items))
+        return self._answer(lambda: self._sessions.step(items))
 
     def solution(self, sessions: Sequence[Session]) -> list[str | None | EnvError]:
         """The reference solution of the present episode; None when the program gives none."""
-        return self._answer(self._sessions.solution(sessions))
+        return self._answer(lambda: self._sessions.solution(sessions))
 
     def play(
         self, scripts: Sequence[tuple[list[protocol.Episode], bool]]
@@ -184,13 +193,34 @@ class BlockingPool:
 
         Flags are reported as the environment gave them, without the turn budget.
         """
-        return self._answer(self._sessions.play(scripts))
+        return self._answer(lambda: self._sessions.play(scripts))
 
     def close(self, sessions: Sequence[Session]) -> None:
         """Forget the sessions; a child without sessions is ended. Closing twice is harmless."""
-        self._answer(self._sessions.close(sessions))
+        self._answer(lambda: self._sessions.close(sessions))
 
-    def _answer(self, batch: Batch[T]) -> T:
+    def _answer(self, ask: Callable[[], Batch[T]]) -> T:
+        """An interrupt comes between two turns, never in the middle of one."""
+        with _interrupts_held():
+            batch = ask()
         while not batch.done:
-            self._sessions.exchange.turn(TICK)
+            with _interrupts_held():
+                self._sessions.exchange.turn(TICK)
         return batch.result()
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """What Ctrl-C does inside is done at the end. Only the main thread is ever interrupted."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    held: list = []
+    signal.signal(signal.SIGINT, lambda *details: held.append(details))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if held:
+            before(*held[0])

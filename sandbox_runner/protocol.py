@@ -82,8 +82,8 @@ class Stepped(_Message):
 
 
 class Failed(_Message):
-    stage: str
-    detail: str
+    stage: Annotated[str, msgspec.Meta(max_length=100)]
+    detail: Annotated[str, msgspec.Meta(max_length=4000)]
 
 
 class Turn(msgspec.Struct, array_like=True, frozen=True):

@@ -26,6 +26,7 @@ from sandbox_runner.zygote_client import ZygoteClient
 
 HASH_SEEDS = (0, 1)
 MAX_SOURCE = 1 << 20  # bytes
+_MOST = 1 << 63
 _CLOSED = RunnerError("the session is closed")
 T = TypeVar("T")
 
@@ -51,6 +52,10 @@ class Batch(Generic[T]):
         if self._error is not None:
             raise self._error
         return self._result
+
+    def opened(self) -> T:
+        """The result, also where the runner failed in some items."""
+        return self._error.results if isinstance(self._error, BatchError) else self._result or []
 
     def _answered(self, call: Call) -> None:
         self._left -= 1
@@ -126,6 +131,8 @@ class Sessions:
     ) -> Batch[list[Session | EnvError]]:
         """One instance per source. Sessions of one shareable source live in one child."""
         flags = [False] * len(sources) if shareable is None else shareable
+        if len(flags) != len(sources):
+            raise RunnerError(f"{len(sources)} sources, but {len(flags)} flags in shareable")
 
         def child_for(index: int) -> ChildProcess:
             key = sources[index], max_turns
@@ -154,6 +161,17 @@ class Sessions:
         max_turns = lives[0].max_turns if lives else 1
         return self._open_all([live.child for live in lives], [""] * len(lives), max_turns)
 
+    def abandon(self, batch: Batch[list[Session | EnvError]]) -> None:
+        """Nobody waits for this `open` any more: close what it opens."""
+
+        def close() -> None:
+            opened = batch.opened()
+            self.close([session for session in opened if isinstance(session, Session)])
+
+        batch.notify = close
+        if batch.done:
+            close()
+
     def reset(
         self, items: Sequence[tuple[Session, int | None]]
     ) -> Batch[list[Observation | EnvError]]:
@@ -162,6 +180,9 @@ class Sessions:
             return Observation(answer.text)
 
         sessions = [session for session, _ in items]
+        for _, seed in items:
+            if seed is not None and not (type(seed) is int and -_MOST <= seed < _MOST):
+                raise RunnerError(f"seed {seed!r} is neither None nor an int of 64 bits")
         lives = self._idle(sessions)
         for live in lives:
             live.error = None
@@ -182,6 +203,9 @@ class Sessions:
         for session, live in zip(sessions, lives, strict=True):
             if live.ended and live.error is None and live.child.error is None:
                 raise RunnerError(f"session {session.id} must be reset before it can step")
+        for _, action in items:
+            if not isinstance(action, str):
+                raise RunnerError(f"the action {action!r:.80} is not a str")
         requests = [protocol.Step(self._next(), session.id, action) for session, action in items]
         return self._ask(lives, requests, take)
 
@@ -223,13 +247,15 @@ class Sessions:
         max_turns: int,
     ) -> Batch[list[Session | EnvError]]:
         """An instance of each source that can be sent, in the child for its index."""
+        if not (type(max_turns) is int and 1 <= max_turns < _MOST):
+            raise RunnerError(f"max_turns={max_turns!r:.80} is not an int of at least 1")
         unsendable = [_unsendable(source) for source in sources]
         good = [index for index, error in enumerate(unsendable) if error is None]
         children: list[ChildProcess] = []
         try:
             for index in good:
                 children.append(child_for(index))
-        except RunnerError:
+        except BaseException:
             for child in children:  # not all could be had: end those that nobody uses
                 if not child.sessions:
                     self.exchange.end(child, _CLOSED)
@@ -342,7 +368,9 @@ def _checked(results: list[T | RunnerError]) -> list[T]:
 
 
 def _unsendable(source: str) -> EnvError | None:
-    """Why no child can be given this source, or None."""
+    """Why no child can be given this source, or None. Raises RunnerError for what is no text."""
+    if not isinstance(source, str):
+        raise RunnerError(f"the source {source!r:.80} is not a str")
     try:
         size = len(source.encode())
     except UnicodeEncodeError:

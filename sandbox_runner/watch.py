@@ -11,6 +11,7 @@ from sandbox_runner.types import EnvError, Limits
 TICK = 0.05  # seconds
 _GRACE_CPU = 0.25  # the child's own timer is exact; the pool's is the one it cannot touch
 _SLOW_WALL, _SLOW_CPU = 0.1, 0.002  # a call of more seconds than both is a slow one
+_IDLE_CPU = 0.001  # seconds in a tick, below which a child does not need a processor
 _TURN_OF_SLOW = 4  # ticks, of which slow calls have one while there are quick ones
 
 
@@ -25,6 +26,7 @@ class Watch:
         self._quick: set[ChildProcess] = set()  # that had a call since the last tick
         self._quick_until = 0.0
         self._slow: dict[ChildProcess, float] = {}  # in a slow call -> its seconds of CPU
+        self._idle: set[ChildProcess] = set()  # of the slow, those that ran but did not compute
         self._ticks = 0
 
     def called(self, child: ChildProcess) -> None:
@@ -32,19 +34,24 @@ class Watch:
         self._served.add(child)
         self._quick.add(child)
 
-    def answered(self, child: ChildProcess) -> None:
-        """CPU time counts from the last answer: what a program computes without being asked is
-        charged to the next call."""
-        child.cpu_base = child.cpu() or 0.0
+    def answered(self, child: ChildProcess) -> EnvError | None:
+        """What is wrong with a child that has just answered the call at the head of its queue.
+
+        CPU time counts from the last answer: what a program computes without being asked is charged
+        to the next call, however quick that is.
+        """
+        cpu = child.cpu() or 0.0
+        used, child.cpu_base = cpu - child.cpu_base, cpu
         if self._slow.pop(child, None) is not None:
             child.resume()
+        return _too_much(used, child.calls[0].cpu)
 
     def tick(
         self, children: Collection[ChildProcess], now: float
     ) -> Iterator[tuple[ChildProcess, EnvError]]:
         """Each child that must end, with the reason."""
         for child in children:
-            error = self._overdue(child, now) if child.calls else _restless(child)
+            error = self._overdue(child, now) if child.calls else self._restless(child)
             if error is not None:
                 yield child, error
         self._take_turns(now)
@@ -55,12 +62,13 @@ class Watch:
             return None  # not forked yet, for which the zygote has a deadline, or gone by then
         limits, cpu = self._limits, child.cpu()
         used = 0.0 if cpu is None else cpu - child.cpu_base
-        allowed = child.calls[0].cpu
-        if used > allowed + _GRACE_CPU:
-            return EnvError("limits", f"used more than {allowed:g} s of CPU time")
+        if error := _too_much(used, child.calls[0].cpu):
+            return error
         if child.paused_at is not None or now - child.wall_base < _SLOW_WALL:
             return None
         if used > _SLOW_CPU:
+            idle = used - self._slow.get(child, 0.0) < _IDLE_CPU
+            (self._idle.add if idle else self._idle.discard)(child)
             self._slow[child] = used
         if child.sleep.look(child.pid, now) > limits.sleep_wall:
             return EnvError("limits", f"slept for {limits.sleep_wall:g} s instead of answering")
@@ -68,15 +76,27 @@ class Watch:
             return EnvError("limits", f"gave no answer within {limits.call_wall:g} s")
         return None
 
+    def _restless(self, child: ChildProcess) -> EnvError | None:
+        cpu = child.cpu()
+        if cpu is None or cpu <= child.cpu_base:
+            return None
+        self._served.add(child)
+        if cpu - child.cpu_base <= _GRACE_CPU:
+            return None
+        return EnvError("limits", "went on computing after it had answered")
+
     def _take_turns(self, now: float) -> None:
         """Lets slow calls compute on no more processors than there are, those first that have
         computed least. When they are more than that, and there are quick calls too, they have half
-        as many, for one tick of four. So nobody who is quick has to wait for them."""
+        as many, for one tick of four. So nobody who is quick has to wait for them. One that ran but
+        did not compute sleeps, and takes nobody's place."""
         slow = sorted((c for c in self._slow if c.error is None and c.calls), key=self._slow.get)
         self._slow = {child: self._slow[child] for child in slow}
         if self._quick - self._slow.keys():
             self._quick_until = now + 2 * TICK
         self._quick = {child for child in self._quick if child.calls}
+        self._idle &= self._slow.keys()
+        slow = [child for child in slow if child not in self._idle]
         self._ticks += 1
         places = self._processors
         if now < self._quick_until and len(slow) > places:
@@ -89,8 +109,8 @@ class Watch:
     def _too_large(
         self, children: Collection[ChildProcess]
     ) -> Iterator[tuple[ChildProcess, EnvError]]:
-        """The largest, until the others together take no more than they may. One that was not
-        given a call since the last look waits for one, and takes no more than it had."""
+        """The largest, until the others together take no more than they may. Only those are looked
+        at that have computed since the last look."""
         for child in self._served:
             if child.error is None and child.pid is not None:
                 child.memory.look(child.pid)
@@ -110,11 +130,10 @@ class Watch:
             )
 
 
-def _restless(child: ChildProcess) -> EnvError | None:
-    cpu = child.cpu()
-    if cpu is None or cpu - child.cpu_base <= _GRACE_CPU:
+def _too_much(used: float, allowed: float) -> EnvError | None:
+    if used <= allowed + _GRACE_CPU:
         return None
-    return EnvError("limits", "went on computing after it had answered")
+    return EnvError("limits", f"used more than {allowed:g} s of CPU time")
 
 
 def half_of_the_machine() -> int:

@@ -5,8 +5,8 @@ It runs no untrusted code and talks to its pool over one SEQPACKET socket:
     pool -> zygote   b"F" request, with a socket as ancillary data: fork a child that serves it
                      b"S" request child: how did it end? (it is killed if it has not)
     zygote -> pool   b"R" report: ready, with the layers of confinement as JSON
-                     b"F" request child, with a pidfd;  b"S" request wait-status, or what
-                     `child_process.cause_of_death` takes for one
+                     b"F" request child, with a pidfd, or a negative number and none
+                     b"S" request wait-status, or what `child_process.cause_of_death` takes for one
 
 Integers are 4 bytes, big-endian; a child's number is its process id as the zygote sees it. When the
 pool's end is closed every child is killed and the zygote ends.
@@ -34,6 +34,7 @@ from sandbox_runner.child_process import NOT_CONFINED
 from sandbox_runner.types import Limits
 
 _UNKNOWN = -1
+NOT_FORKED = -1  # instead of a child's number
 
 
 def serve(control: int, limits: Limits, namespaces_missing: str) -> None:
@@ -51,6 +52,7 @@ def serve(control: int, limits: Limits, namespaces_missing: str) -> None:
     np.random.seed(0)
     host, report = confine.settle(limits, namespaces_missing)
     os.environ.clear()
+    sys.argv[:] = sys.orig_argv[:] = [""]
     warnings.simplefilter("ignore")
     gc.collect()
     gc.freeze()
@@ -112,11 +114,17 @@ class Zygote:
             self._socket.send(b"S" + struct.pack(">Ii", request, status))
 
     def _fork(self, request: int, descriptor: int) -> None:
-        with confine.first_victim(self._host.proc):
-            pid = os.fork()
-            if pid == 0:
-                self._become_child(descriptor)
-        os.close(descriptor)
+        try:
+            with confine.first_victim(self._host.proc):
+                pid = os.fork()
+                if pid == 0:
+                    self._become_child(descriptor)
+        except OSError:
+            traceback.print_exc()
+            self._socket.send(b"F" + struct.pack(">Ii", request, NOT_FORKED))
+            return
+        finally:
+            os.close(descriptor)
         self._alive.add(pid)
         self._ended.pop(pid, None)
         pidfd = os.pidfd_open(pid)

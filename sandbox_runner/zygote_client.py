@@ -36,7 +36,8 @@ class ZygoteClient:
     """Nothing here waits for a living zygote: requests are queued, and `handle` sends and receives
     what it can. For the end of a dead one it waits a moment.
 
-    `forked(request, number, pidfd)` is called for each child and then owns the pidfd;
+    `forked(request, number, pidfd)` is called for each child and then owns the pidfd, which is None
+    when this process has no room for it; a negative number says that there is no child.
     `ended(request, status)` for each answer to `ask`, with the child's wait status, -1 when the
     zygote does not know it. The zygote is started by exec (no `preexec_fn`, so the calling process
     is never forked by Python) in its own process group, with its own environment variables and
@@ -47,7 +48,7 @@ class ZygoteClient:
         self,
         limits: Limits,
         hash_seed: int,
-        forked: Callable[[int, int, int], None],
+        forked: Callable[[int, int, int | None], None],
         ended: Callable[[int, int], None],
     ) -> None:
         self._limits = limits
@@ -187,9 +188,7 @@ class ZygoteClient:
         request, number = struct.unpack(">Ii", data[1:])
         self._unanswered.pop(request, None)
         if kind == b"F":
-            if not descriptors:  # the kernel drops those for which there is no room
-                raise RunnerError("no descriptors are left (raise the limit on open files)")
-            self._forked(request, number, descriptors[0])
+            self._forked(request, number, descriptors[0] if descriptors else None)
         else:
             self._ended(request, number)
 

@@ -192,6 +192,7 @@ def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     root_missing = namespaces_missing
     if not namespaces_missing:
+        namespaces.number_processes_by_chance()
         try:
             namespaces.take_private_root(readable)
         except OSError as error:
@@ -201,6 +202,7 @@ def settle(limits: Limits, namespaces_missing: str) -> tuple[Host, Report]:
     rules = _attempt(lambda: landlock.ruleset(readable))
     calls = _attempt(seccomp.Filter)
     process.empty_bounding_set()
+    process.no_large_pages()
     host = Host(
         limits, os.getuid() == 0, os.getpid(), proc, null, rules, calls, process.mapped_bytes(proc)
     )  # fmt: skip

@@ -14,7 +14,7 @@ from sandbox_runner.confine import syscalls
 from sandbox_runner.types import Limits
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_PR_CAPBSET_DROP, _PR_CAP_AMBIENT = 24, 47
+_PR_CAPBSET_DROP, _PR_SET_THP_DISABLE, _PR_CAP_AMBIENT = 24, 41, 47
 _CAP_AMBIENT_CLEAR_ALL, _LAST_CAPABILITY = 4, 63
 _CAPABILITY_HEADER = (ctypes.c_uint32 * 2)(0x20080522, 0)  # version 3, the calling process
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
@@ -27,6 +27,11 @@ def die_with_parent(parent: int) -> None:
     syscalls.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() not in (parent, 0):
         os._exit(1)
+
+
+def no_large_pages() -> None:
+    """One page fault, one page: so the faults of a process bound the memory that it takes."""
+    syscalls.prctl(_PR_SET_THP_DISABLE, 1)
 
 
 def no_new_privileges() -> None:

@@ -21,6 +21,7 @@ _WORDS = (
 )  # fmt: skip
 _MARKERS = ("\\boxed", "<tool_call>", "<answer>")
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
+_MOST_MATCHES = 100  # parts of longer words: a text that repeats an answer so often is made for it
 _OPENING, _CLOSING = "<answer>", "</answer>"
 
 
@@ -75,11 +76,13 @@ def shows(observation: str, answer: str) -> bool:
     wanted, text = _flat(answer, several), _flat(observation, several)
     if len(wanted.replace(" ", "")) < 3:
         return False
-    start = text.find(wanted)
-    while start >= 0:
+    start = -1
+    for _ in range(_MOST_MATCHES):
+        start = text.find(wanted, start + 1)
+        if start < 0:
+            return False
         if _stands_alone(text, start, start + len(wanted)):
             return True
-        start = text.find(wanted, start + 1)
     return False
 
 

@@ -10,7 +10,7 @@ from sandbox_runner.validation import rounds, stages
 from sandbox_runner.validation.evidence import Evidence
 
 SEEDS = (3, 17, 29, 40, 58, 71, 86, 94)
-_WAVE = 32  # programs at once; each takes two children
+_WAVE = 16  # programs at once; each takes two children
 _PLAN = (
     (rounds.load, ()),
     (rounds.fresh, (stages.determinism,)),
@@ -36,10 +36,12 @@ def validate(
     """
     if len(seeds) < 2:
         raise ValueError("validation needs at least two seeds")
-    everything = [Evidence(source, max_turns, tuple(seeds)) for source in sources]
-    for start in range(0, len(everything), _WAVE):
-        _examine(pool, everything[start : start + _WAVE])
-    return [evidence.verdict() for evidence in everything]
+    verdicts: list[Verdict] = []
+    for start in range(0, len(sources), _WAVE):
+        wave = [Evidence(s, max_turns, tuple(seeds)) for s in sources[start : start + _WAVE]]
+        _examine(pool, wave)
+        verdicts += [evidence.verdict() for evidence in wave]  # the evidence may be large
+    return verdicts
 
 
 def _examine(pool: BlockingPool, wave: list[Evidence]) -> None:

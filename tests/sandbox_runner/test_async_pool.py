@@ -1,6 +1,7 @@
 """The asyncio face: many batches at once, none of which waits for another."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -89,10 +90,30 @@ def test_a_cancelled_wait_leaves_the_pool_as_if_it_had_waited():
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await asyncio.sleep(0.3)
-        results = await pool.step([(session, "on") for session in sessions])
+        for _ in range(200):  # until what nobody waits for is answered
+            await asyncio.sleep(0.05)
+            with contextlib.suppress(RunnerError):
+                results = await pool.step([(session, "on") for session in sessions])
+                break
         assert [r.observation for r in results] == ["2 on"] * 3
         assert all(isinstance(r, StepResult) and r.truncated for r in results)
+
+    run(scenario)
+
+
+def test_a_cancelled_open_leaves_no_children():
+    async def scenario(pool):
+        for _ in range(4):
+            opening = asyncio.ensure_future(pool.open([ECHO] * 5))
+            await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+        for _ in range(200):
+            await asyncio.sleep(0.05)
+            if not len(pool._sessions.exchange):
+                return
+        raise AssertionError("children are left that nobody can close")
 
     run(scenario)
 

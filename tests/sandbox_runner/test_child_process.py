@@ -20,8 +20,8 @@ def kernel(monkeypatch):
     return files
 
 
-def stat(state="S", faults=0, resident=0):
-    fields = [state, *"0" * 6, str(faults), *"0" * 13, str(resident), "0"]
+def stat(state="S", faults=0):
+    fields = [state, *"0" * 6, str(faults), *"0" * 15]
     return b"7 (a ) name) " + " ".join(fields).encode()
 
 
@@ -61,19 +61,30 @@ def test_a_process_that_is_gone_does_not_sleep():
     assert Sleep().look(2**22 + 1, 100.0) == 0.0  # no process has so high a number
 
 
-def test_memory_is_bounded_by_faults_and_growth_until_it_is_read(kernel):
+def test_memory_is_bounded_by_faults_and_by_what_is_its_own_until_it_is_read(kernel):
     memory = Memory()
-    kernel["stat"] = stat(faults=100, resident=50)
+    kernel["stat"], kernel["statm"] = stat(faults=30), b"900 500 100 0 0 0 0"
     memory.look(7)
-    assert memory.most == 0
-    kernel["stat"] = stat(faults=130, resident=60)
+    assert memory.most == 30 * PAGE  # since it was forked
+    kernel["stat"] = stat(faults=1000)  # many of them for memory that it gave back
     memory.look(7)
-    assert memory.most == 30 * PAGE
-    kernel["stat"] = stat(faults=131, resident=560)  # one fault may bring many pages
-    memory.look(7)
-    assert memory.most == 510 * PAGE
+    assert memory.most == 400 * PAGE
     kernel["smaps_rollup"] = b"Rss: 900 kB\nPrivate_Clean: 4 kB\nPrivate_Dirty: 40 kB\n"
     assert memory.read(7) == memory.most == 44 << 10
-    kernel["stat"] = stat(faults=141, resident=560)
+    kernel["stat"] = stat(faults=1010)
     memory.look(7)
     assert memory.most == (44 << 10) + 10 * PAGE
+
+
+def test_where_the_exact_figure_may_not_be_read_the_bound_holds(kernel, monkeypatch):
+    memory = Memory()
+    kernel["stat"], kernel["statm"] = stat(faults=30), b"900 500 100 0 0 0 0"
+    plain = child_process.open
+
+    def forbidden(path, mode):
+        if path.endswith("smaps_rollup"):
+            raise PermissionError
+        return plain(path, mode)
+
+    monkeypatch.setattr(child_process, "open", forbidden, raising=False)
+    assert memory.read(7) == memory.most == 30 * PAGE

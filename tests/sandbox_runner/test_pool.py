@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -15,6 +16,7 @@ from sandbox_runner import (
     Session,
     StepResult,
 )
+from tests.sandbox_runner.processes import below
 
 HOSTILE = {
     "infinite_loop": "limits",
@@ -204,7 +206,60 @@ def test_misuse_is_the_callers_fault(pool, guess, session):
     pool.reset([(session, 1)])
     with pytest.raises(RunnerError, match="cannot be sent"):
         pool.step([(session, "\ud800")])
+    for action in (None, 5, b"x"):
+        with pytest.raises(RunnerError, match="is not a str"):
+            pool.step([(session, action)])
+    for seed in (1.5, "1", True, 1 << 70):
+        with pytest.raises(RunnerError, match="seed"):
+            pool.reset([(session, seed)])
     assert isinstance(pool.step([(session, "fine")])[0], StepResult)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"max_turns": 0}, {"max_turns": 1 << 70}, {"shareable": [True]}]
+)
+def test_wrong_arguments_start_nobody(guess, arguments):
+    with BlockingPool(Limits(max_children=2)) as small:
+        with pytest.raises(RunnerError):
+            small.open([guess] * 2, **arguments)
+        with pytest.raises(RunnerError, match="not a str"):
+            small.open([guess, 7])
+        small.close(small.open([guess] * 2))
+
+
+def test_a_pool_that_was_shut_down_says_so_and_starts_nothing(guess):
+    pool = BlockingPool()
+    pool.shut_down()
+    pool.shut_down()
+    for misuse in (lambda: pool.open([guess]), pool.layers):
+        with pytest.raises(RunnerError, match="closed"):
+            misuse()
+    assert not set(pool.keeper_pids()) & set(below(os.getpid()))
+
+
+def test_an_interrupt_leaves_a_pool_that_can_go_on(pool):
+    (session,) = pool.open([CHATTY], max_turns=10**9)
+    pool.reset([(session, 1)])
+    handler = signal.getsignal(signal.SIGINT)
+    for n in range(30):
+        timer = threading.Timer(0.0002 * n, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            while True:
+                pool.step([(session, "x" * 5000)])
+        except KeyboardInterrupt:
+            pass
+        timer.join()
+        while True:  # what was on its way is taken in
+            try:
+                assert pool.step([(session, "on")])[0].observation.startswith("2y")
+                break
+            except RunnerError as error:
+                assert "has not answered" in str(error)
+                pool.solution([])
+                pool._sessions.exchange.turn(0.01)
+    assert signal.getsignal(signal.SIGINT) is handler
+    pool.close([session])
 
 
 def test_the_number_of_children_is_bounded(guess):

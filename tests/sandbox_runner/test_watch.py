@@ -96,6 +96,30 @@ def test_an_answer_ends_the_pause():
     assert stopped.runs and stopped.cpu_base == stopped.used
 
 
+def test_one_that_sleeps_takes_nobodys_place():
+    sleepers, busy = [Child(0.01) for _ in range(4)], Child(0.5)
+    everybody = [*sleepers, busy]
+    watch = watch_of(everybody)
+    for tick in range(6):
+        busy.used += 0.05
+        list(watch.tick(everybody, 10.0 + tick * TICK))
+    assert all(child.runs for child in everybody)
+
+
+def test_what_was_computed_unasked_is_charged_to_a_call_however_quick():
+    child = Child(9.0)
+    watch = watch_of([child])
+    assert "used more than 1 s" in watch.answered(child).detail
+    assert watch.answered(child) is None  # charged once
+
+
+def test_who_computes_unasked_has_its_memory_looked_at():
+    child = Child(0.1, calls=0)
+    child.memory.look = lambda pid: setattr(child.memory, "most", 90 << 20)
+    ((ended, error),) = Watch(Limits(total_bytes=60 << 20)).tick([child], 10.0)
+    assert ended is child and "together" in error.detail
+
+
 @pytest.mark.parametrize(
     ("child", "reason"),
     [(Child(2.0), "used more than 1 s"), (Child(0.5, calls=0), "went on computing")],
