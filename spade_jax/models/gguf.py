@@ -54,8 +54,12 @@ class GgufFile:
             reader = gguf.GGUFReader(self._where)
         except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
             raise ModelError(f"{self._where!r} is not a readable GGUF file: {error}") from error
+        architecture = self._value(reader, "general.architecture")
+        if architecture not in ARCHITECTURES:
+            known = ", ".join(ARCHITECTURES)
+            raise self._fault(f"architecture {architecture!r} is unsupported; supported: {known}")
         self._tensors = self._renamed(reader.tensors)
-        self.config: Mapping[str, Any] = self._config(reader)
+        self.config: Mapping[str, Any] = self._config(reader, architecture)
 
     def names(self) -> Iterable[str]:
         return self._tensors.keys()
@@ -105,17 +109,11 @@ class GgufFile:
             if tensor.tensor_type.name not in TENSOR_TYPES:
                 kind = tensor.tensor_type.name
                 raise self._fault(f"tensor {tensor.name} has the unsupported type {kind}")
-        self._unknown = unknown
+        if unknown:
+            raise self._fault(f"tensors {', '.join(unknown[:8])} are unknown")
         return renamed
 
-    def _config(self, reader: gguf.GGUFReader) -> dict[str, Any]:
-        architecture = self._value(reader, "general.architecture")
-        if architecture not in ARCHITECTURES:
-            known = ", ".join(ARCHITECTURES)
-            raise self._fault(f"architecture {architecture!r} is unsupported; supported: {known}")
-        if self._unknown:
-            raise self._fault(f"tensors {', '.join(self._unknown[:8])} are unknown")
-
+    def _config(self, reader: gguf.GGUFReader, architecture: str) -> dict[str, Any]:
         def value(key: str, default: Any = None) -> Any:
             return self._value(reader, f"{architecture}.{key}", default)
 

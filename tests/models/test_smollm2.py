@@ -113,7 +113,7 @@ def test_the_real_tokenizer_gives_the_published_ids(real_path):
 
 @pytest.mark.soak
 def test_the_real_model_knows_the_capital_of_france(real_path):
-    file, config = GgufFile(real_path), models.preset("smollm2_135m", scan_unroll=1)
+    file, config = GgufFile(real_path), models.preset("smollm2_135m")
     assert file.config["max_position_embeddings"] == 8192
     assert config == models.ModelConfig(
         vocab_size=file.config["vocab_size"],
@@ -137,10 +137,10 @@ def test_the_real_model_knows_the_capital_of_france(real_path):
 def greedy(config, params, prompt, limit):
     """Ids up to `<|im_end|>` or the limit."""
     cache = models.init_cache(config, 1, len(prompt) + limit)
-    step = jax.jit(lambda *args: models.hidden_cached(config, params, *args))
+    step = jax.jit(lambda *args: models.hidden_cached(config, *args))
     tokens, positions, out = jnp.array([prompt]), jnp.arange(len(prompt))[None], []
     while len(out) < limit and 2 not in out:
-        hidden, cache = step(tokens, positions, cache)
+        hidden, cache = step(params, tokens, positions, cache)
         out.append(int(jnp.argmax(models.logits(config, params, hidden[:, -1]))))
         tokens, positions = jnp.array([out[-1:]]), positions[:, -1:] + 1
     return out
