@@ -10,7 +10,10 @@ from spade_jax.text.actions import (
     parse_design,
 )
 from spade_jax.text.chat import ROLES, ChatRenderer, Message, TinyChat
+from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
+from spade_jax.text.hf_tokenizer import HFTokenizer
+from spade_jax.text.qwen3_chat import Qwen3Chat, split_thinking
 from spade_jax.text.tokenizer import (
     NUMBERS,
     SPECIAL_NAMES,
@@ -18,23 +21,31 @@ from spade_jax.text.tokenizer import (
     Tokenizer,
     train_sentencepiece,
 )
+from spade_jax.text.tool_calls import MalformedCall, ToolCall, parse_tool_calls
 
 __all__ = [
     "NUMBERS",
     "ROLES",
     "SPECIAL_NAMES",
+    "ChatML",
     "ChatRenderer",
     "Design",
+    "HFTokenizer",
+    "MalformedCall",
     "Message",
     "ParseProblem",
+    "Qwen3Chat",
     "SentencePieceTokenizer",
     "TextError",
     "TinyChat",
     "Tokenizer",
+    "ToolCall",
     "after_code",
     "canonical_action",
     "code_block",
     "last_boxed",
     "parse_design",
+    "parse_tool_calls",
+    "split_thinking",
     "train_sentencepiece",
 ]

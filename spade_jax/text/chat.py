@@ -10,20 +10,57 @@ from typing import Protocol
 
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
+from spade_jax.text.tool_calls import ToolCall
 
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True)
 class Message:
-    """One turn. Raises TextError for a role that is not in ROLES."""
+    """One turn. Raises TextError for a role that is not in ROLES.
+
+    Attributes:
+        tool_calls: what the assistant calls after `content`, if it is not spelled in it.
+        reasoning: what the assistant thought before `content`, if it is not spelled in it.
+    """
 
     role: str
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str | None = None
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
             raise TextError(f"no role is named {self.role!r}; known are {', '.join(ROLES)}")
+        if self.role != "assistant" and self.has_extras:
+            raise TextError(f"only the assistant thinks and calls tools, not {self.role!r}")
+
+    @property
+    def has_extras(self) -> bool:
+        """Whether it says more than `content`, which not every template has a place for."""
+        return bool(self.tool_calls) or self.reasoning is not None
+
+
+def check_opening(messages: Sequence[Message]) -> None:
+    """Raises TextError if the last message is missing or is the assistant's."""
+    if not messages:
+        raise TextError("a conversation cannot open with no message")
+    if messages[-1].role == "assistant":
+        raise TextError("the assistant spoke last; its next turn needs a message before it")
+
+
+def check_extension(messages: Sequence[Message]) -> None:
+    """Raises TextError if there is no message, or one of the assistant: those are sampled."""
+    if not messages:
+        raise TextError("a conversation cannot go on with no message")
+    if any(message.role == "assistant" for message in messages):
+        raise TextError("an assistant turn cannot be appended as text after a sampled one")
+
+
+def check_plain(messages: Sequence[Message]) -> None:
+    """Raises TextError if a message has what a template of role and content would drop."""
+    if any(message.has_extras for message in messages):
+        raise TextError("this template has no place for tool calls or reasoning")
 
 
 class ChatRenderer(Protocol):
@@ -76,19 +113,13 @@ class TinyChat:
         return (self._end,)
 
     def open(self, messages: Sequence[Message]) -> list[int]:
-        """Raises TextError if the last message is missing or is the assistant's."""
-        if not messages:
-            raise TextError("a conversation cannot open with no message")
-        if messages[-1].role == "assistant":
-            raise TextError("the assistant spoke last; its next turn needs a message before it")
+        """Raises TextError as `check_opening` does."""
+        check_opening(messages)
         return [self._bos, *self._frames(messages), self._roles["assistant"]]
 
     def extend(self, messages: Sequence[Message]) -> list[int]:
-        """Raises TextError if there is no message, or one of the assistant: those are sampled."""
-        if not messages:
-            raise TextError("a conversation cannot go on with no message")
-        if any(message.role == "assistant" for message in messages):
-            raise TextError("an assistant turn cannot be appended as text after a sampled one")
+        """Raises TextError as `check_extension` does."""
+        check_extension(messages)
         return [*self._frames(messages), self._roles["assistant"]]
 
     def reply(self, content: str) -> list[int]:
@@ -98,6 +129,7 @@ class TinyChat:
         return self._tokenizer.decode(tokens)
 
     def _frames(self, messages: Sequence[Message]) -> list[int]:
+        check_plain(messages)
         ids: list[int] = []
         for message in messages:
             ids.append(self._roles[message.role])
