@@ -1,0 +1,316 @@
+"""Convert checkpoints: Hugging Face safetensors or GGUF to ours, and ours back to Hugging Face.
+
+    python -m spade_jax.models.convert --from=DIR_OR_GGUF --to=CKPT
+    python -m spade_jax.models.convert --from=CKPT --to-hf=DIR
+
+CKPT is a folder: `params/`, an orbax checkpoint that restores onto any mesh, and `config.json` in
+the style of the hub. Tensors are read one at a time: memory holds the result and one stacked leaf.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+import safetensors.numpy
+from flax.traverse_util import flatten_dict, unflatten_dict
+
+from spade_jax.models.config import ModelConfig, ModelError
+from spade_jax.models.hf import config_from_hf, config_to_hf
+from spade_jax.models.sources import (
+    CONFIG,
+    INDEX,
+    WEIGHTS,
+    SafetensorsFolder,
+    TensorSource,
+    read_json,
+)
+from spade_jax.models.table import EMBEDDING, HEAD, IGNORED, Row, table
+from spade_jax.models.transformer import Params
+
+DTYPES = ("float32", "bfloat16", "float16")
+SHARD_BYTES = 5 * 10**9  # of an exported file, as transformers splits them
+CHUNK_BYTES = 64 * 2**20  # of an orbax array, so that a mesh reads only its parts
+
+
+def open_source(path: str | pathlib.Path) -> TensorSource:
+    """A folder of safetensors or a GGUF file.
+
+    Raises:
+        ModelError: it is neither.
+    """
+    path = pathlib.Path(path)
+    if path.suffix == ".gguf":
+        from spade_jax.models.gguf import GgufFile
+
+        return GgufFile(path)
+    return SafetensorsFolder(path)
+
+
+def load(source: TensorSource, config: ModelConfig, dtype=jnp.float32, shardings=None) -> Params:
+    """The parameter tree of `source`.
+
+    Args:
+        dtype: of the result.
+        shardings: a tree like the result, of `NamedSharding`; None: all on the default device.
+
+    Raises:
+        ModelError: a tensor is missing, unknown, or not of the shape that `config` implies.
+    """
+    rows = _checked_rows(source, config)
+    placed = {} if shardings is None else _leaves(rows, shardings)
+    return unflatten_dict(
+        {row.path: _stacked(source, row, dtype, placed.get(row.path)) for row in rows}
+    )
+
+
+def _stacked(source: TensorSource, row: Row, dtype, sharding) -> jax.Array:
+    leaf = np.empty(row.stack + row.shape, dtype)
+    for index, name in row.tensors():
+        leaf[index] = row.from_hf(source.read(name))
+    if sharding is None:
+        return jnp.asarray(leaf)
+    return jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
+
+
+def _checked_rows(source: TensorSource, config: ModelConfig) -> list[Row]:
+    names = {name for name in source.names() if not IGNORED.fullmatch(name)}
+    rows = table(config, fused=any(name.endswith("experts.gate_up_proj") for name in names))
+    expected = {name: row.hf_shape for row in rows for _, name in row.tensors()}
+    if missing := sorted(expected.keys() - names):
+        raise ModelError(f"{_listed(missing)} missing from the checkpoint")
+    if config.tied and HEAD in names:
+        _check_tie(source)
+        names.remove(HEAD)
+    if extra := sorted(names - expected.keys()):
+        raise ModelError(f"{_listed(extra)} in the checkpoint, but not in this model")
+    for name, shape in expected.items():
+        if tuple(source.shape(name)) != shape:
+            raise ModelError(f"{name} has shape {tuple(source.shape(name))}; expected {shape}")
+    return rows
+
+
+def _check_tie(source: TensorSource) -> None:
+    """Tied checkpoints may hold the head as well: then it must be the embedding."""
+    if not np.array_equal(source.read(HEAD), source.read(EMBEDDING)):
+        raise ModelError(f"tie_word_embeddings=True, but {HEAD} differs from {EMBEDDING}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more + (" is" if len(names) == 1 else " are")
+
+
+def _leaves(rows: list[Row], tree: Mapping) -> dict[tuple[str, ...], Any]:
+    """`tree` by path. Raises ModelError: it is not a tree of the model that `rows` describe."""
+    flat, known = flatten_dict(nn.unbox(tree)), {row.path for row in rows}
+    for path in sorted(flat.keys() ^ known):
+        problem = "misses" if path in known else "has an unknown"
+        raise ModelError(f"the tree {problem} {'/'.join(path)}")
+    return flat
+
+
+def _params(rows: list[Row], params: Params) -> dict[tuple[str, ...], jax.Array]:
+    """`_leaves`, with the shapes checked too."""
+    flat = _leaves(rows, params)
+    for row in rows:
+        shape, expected = tuple(flat[row.path].shape), row.stack + row.shape
+        if shape != expected:
+            raise ModelError(f"{'/'.join(row.path)} has shape {shape}; expected {expected}")
+    return flat
+
+
+def save_hf(
+    config: ModelConfig,
+    params: Params,
+    folder: str | pathlib.Path,
+    *,
+    base: Mapping[str, Any] | None = None,
+    dtype=None,
+    shard_bytes: int = SHARD_BYTES,
+) -> None:
+    """Writes `config.json` and `model.safetensors` (or shards and their index) for transformers.
+
+    Memory holds one file's tensors and one stacked leaf beyond `params`.
+
+    Args:
+        base: a config from which `hf.CARRIED` is kept, such as the one that was converted from.
+        dtype: of the files; None keeps that of `params`.
+        shard_bytes: size above which there is more than one file.
+
+    Raises:
+        ModelError: `params` is not a tree of `config`, or Hugging Face has no such model.
+    """
+    folder, rows = pathlib.Path(folder), table(config)
+    leaves = _params(rows, params)
+    dtype = jnp.dtype(dtype or leaves["embedding",].dtype)
+    raw = config_to_hf(config, base) | {"torch_dtype": dtype.name}
+    _refuse_existing(folder, "*.safetensors*")
+    folder.mkdir(parents=True, exist_ok=True)
+    files = _plan(rows, dtype.itemsize, shard_bytes)
+    tensors = _exported(rows, leaves, dtype)
+    for file, names in files.items():
+        part = dict(next(tensors) for _ in names)
+        safetensors.numpy.save_file(part, folder / file, metadata={"format": "pt"})
+        del part
+    if len(files) > 1:
+        total = dtype.itemsize * sum(leaf.size for leaf in leaves.values())
+        weight_map = {name: file for file, names in files.items() for name in names}
+        index = {"metadata": {"total_size": total}, "weight_map": weight_map}
+        _write_json(folder / INDEX, index)
+    _write_json(folder / CONFIG, raw)
+
+
+def _refuse_existing(folder: pathlib.Path, pattern: str) -> None:
+    for path in folder.glob(pattern):
+        raise ModelError(f"{path} exists already; choose an empty folder")
+
+
+def _plan(rows: list[Row], itemsize: int, shard_bytes: int) -> dict[str, list[str]]:
+    """File -> the names in it, in the table's order."""
+    groups: list[list[str]] = [[]]
+    size = 0
+    for row in rows:
+        num_bytes = itemsize * int(np.prod(row.shape))
+        for _, name in row.tensors():
+            if groups[-1] and size + num_bytes > shard_bytes:
+                groups.append([])
+                size = 0
+            groups[-1].append(name)
+            size += num_bytes
+    if len(groups) == 1:
+        return {WEIGHTS: groups[0]}
+    total = len(groups)
+    return {f"model-{i:05}-of-{total:05}.safetensors": names for i, names in enumerate(groups, 1)}
+
+
+def _exported(rows: list[Row], leaves: Mapping, dtype) -> Iterator[tuple[str, np.ndarray]]:
+    for row in rows:
+        leaf = np.asarray(leaves[row.path])
+        for index, name in row.tensors():
+            yield name, row.to_hf(leaf[index].astype(dtype))
+
+
+def _write_json(path: pathlib.Path, value: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def save_checkpoint(
+    config: ModelConfig,
+    params: Params,
+    folder: str | pathlib.Path,
+    *,
+    base: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes a CKPT folder; `config.json` comes last and marks it complete.
+
+    Args:
+        base: as for `save_hf`.
+
+    Raises:
+        ModelError: the folder holds a checkpoint already, or Hugging Face has no such model.
+    """
+    folder = pathlib.Path(folder).absolute()
+    leaves = _params(table(config), params)
+    raw = config_to_hf(config, base) | {"torch_dtype": leaves["embedding",].dtype.name}
+    _refuse_existing(folder, "params")
+    params = unflatten_dict(leaves)
+    chunked = jax.tree.map(lambda _: ocp.SaveArgs(chunk_byte_size=CHUNK_BYTES), params)
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder / "params", params, save_args=chunked)
+    _write_json(folder / CONFIG, raw)
+
+
+def load_checkpoint(
+    folder: str | pathlib.Path, dtype=None, shardings=None
+) -> tuple[ModelConfig, Params]:
+    """What `save_checkpoint` wrote.
+
+    Args:
+        dtype: of the result; None keeps the stored one.
+        shardings: as for `load`.
+
+    Raises:
+        ModelError: there is no complete checkpoint, or it does not fit its config.
+    """
+    folder = pathlib.Path(folder).absolute()
+    raw = read_json(folder / CONFIG)
+    config = config_from_hf(raw)
+    if not (folder / "params").is_dir():
+        raise ModelError(f"{folder / 'params'} is missing: not a checkpoint of ours")
+    target = _target(config, dtype or raw.get("torch_dtype", "float32"), shardings)
+    try:
+        with ocp.StandardCheckpointer() as checkpointer:
+            return config, checkpointer.restore(folder / "params", target)
+    except (ValueError, KeyError) as error:
+        raise ModelError(f"{folder} does not fit its {CONFIG}: {error}") from error
+
+
+def _target(config: ModelConfig, dtype, shardings) -> Params:
+    rows = table(config)
+    if shardings is None:
+        device = jax.sharding.SingleDeviceSharding(next(iter(jnp.zeros(()).devices())))
+        placed = dict.fromkeys((row.path for row in rows), device)
+    else:
+        placed = _leaves(rows, shardings)
+    return unflatten_dict(
+        {
+            row.path: jax.ShapeDtypeStruct(
+                row.stack + row.shape, jnp.dtype(dtype), sharding=placed[row.path]
+            )
+            for row in rows
+        }
+    )
+
+
+def to_checkpoint(path: str, folder: str, dtype: str | None) -> None:
+    _refuse_existing(pathlib.Path(folder), "params")
+    source = open_source(path)
+    config = config_from_hf(source.config)
+    params = load(source, config, jnp.dtype(dtype or "float32"))
+    save_checkpoint(config, params, folder, base=source.config)
+
+
+def to_hf(path: str, folder: str, dtype: str | None) -> None:
+    _refuse_existing(pathlib.Path(folder), "*.safetensors*")
+    config, params = load_checkpoint(path)
+    base = read_json(pathlib.Path(path) / CONFIG)
+    save_hf(config, params, folder, base=base, dtype=dtype)
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m spade_jax.models.convert",
+        description="Convert checkpoints from Hugging Face safetensors or GGUF, and back.",
+    )
+    parser.add_argument("--from", dest="path", required=True, metavar="PATH", help="what to read")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to", metavar="CKPT", help="write an orbax checkpoint")
+    target.add_argument("--to-hf", metavar="DIR", help="write a folder for transformers")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, help="of what is written; default: fp32 with --to, else as read"
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _arguments(argv)
+    convert = to_checkpoint if arguments.to else to_hf
+    try:
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            convert(arguments.path, arguments.to or arguments.to_hf, arguments.dtype)
+    except ModelError as error:
+        print(f"ModelError: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
