@@ -17,6 +17,8 @@ def get_config() -> ConfigDict:
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
     c.model.overrides = ConfigDict(convert_dict=False)  # fields of ModelConfig
+    c.model.checkpoint = ""  # a public model instead of a new one: see spade_jax/pretrained.py
+    c.model.cache = "~/.cache/spade_jax"  # where converted ones are kept
 
     c.mesh = ConfigDict()  # devices along each axis; one may be -1: what is left
     c.mesh.data = -1
@@ -25,6 +27,7 @@ def get_config() -> ConfigDict:
     c.mesh.expert = 1
 
     c.text = ConfigDict()
+    c.text.chat = "tiny"  # template; with model.checkpoint one of spade_jax/pretrained.py: CHATS
     c.text.vocab_size = 1024  # of the sentencepiece model trained on the warm-start rows
 
     c.warm_start = ConfigDict()  # supervised stage before self-play

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models
+from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
 
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     _choice("prompts", styles()),
     _choice("model.preset", models.PRESETS),
     _at_least("text.vocab_size", 400),
+    _choice("text.chat", ("tiny", *CHATS)),
     *(
         _at_least(f"warm_start.{key}", 1)
         for key in ("designs", "episodes", "tokens", "designer_every")

@@ -3,7 +3,8 @@
 Modes: train (default; resumes what is in the workdir), warm_start (its first stage alone), eval
 (scores the newest checkpoint on the held-out set), generate (prints new designs with their
 verdicts), play (lets the model play one environment file, without and with its hint, and prints the
-transcripts).
+transcripts). With a public model in config.model.checkpoint there are two so far: generate
+--prompt=TEXT prints its answer as it comes, and play lets it play.
 """
 
 import pathlib
@@ -32,6 +33,7 @@ WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when mis
 MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
 ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
 SPLIT = flags.DEFINE_enum("split", None, ["dev", "test"], "eval: held-out set; default: dev.")
+PROMPT = flags.DEFINE_string("prompt", None, "generate: answer this, with model.checkpoint.")
 COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
 
 USER_ERRORS = (
@@ -49,7 +51,7 @@ def main(argv: list[str]) -> int:
     try:
         config = _config()
         validate(config)
-        options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev")
+        options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value)
         return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

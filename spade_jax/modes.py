@@ -1,8 +1,9 @@
 """What `spade_jax.main --mode` runs: train, eval, generate, play."""
 
+import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import msgspec
@@ -10,18 +11,22 @@ import rich
 from ml_collections import ConfigDict
 from rich.markup import escape
 
-from spade_jax import models, seeding, statistics, train, warm_start
+from spade_jax import models, parallel, seeding, statistics, train, warm_start
 from spade_jax import rooms as rooms_lib
 from spade_jax.checkpoint import CheckpointError, Checkpoints
 from spade_jax.closing import closing_report
-from spade_jax.envs import PlayRequest, PlaySettings, Program
+from spade_jax.envs import Player, PlayRequest, PlaySettings, Program
 from spade_jax.eval import evaluate, held_out
 from spade_jax.interrupt import StopRequest
 from spade_jax.metrics import MetricsWriter
+from spade_jax.pretrained import Pretrained, open_pretrained
 from spade_jax.progress import Progress
+from spade_jax.prompts import Prompts
 from spade_jax.rooms import Rooms
+from spade_jax.sampler import Engine, EngineSettings, Request
 from spade_jax.settings import tie_to_config
 from spade_jax.state import Records, RunState
+from spade_jax.text import Message
 
 HIGHLIGHTS = {
     "designer/valid_fraction": "valid",
@@ -39,16 +44,19 @@ class ModeError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Flags besides config and workdir: `env` for play, `count` for generate, `split` for eval."""
+    """Flags besides config and workdir: `env` for play, `count` and `prompt` for generate, `split`
+    for eval."""
 
     env: str | None = None
     count: int = 4
     split: str = "dev"
+    prompt: str | None = None
 
 
 def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
     del options
+    _refuse_public_model(config)
     with StopRequest() as stop, open_rooms(config, workdir) as rooms:
         checkpoints = Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
         try:
@@ -68,6 +76,7 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
 def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """The warm start alone, for runs that share it by `warm_start.path`."""
     del options
+    _refuse_public_model(config)
     with StopRequest() as stop, open_rooms(config, workdir) as rooms:
         _warm_params(rooms, stop)
     return 0
@@ -228,7 +237,9 @@ def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
 
 
 def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
-    """Prints `options.count` new designs with their verdicts."""
+    """Prints `options.count` new designs with their verdicts, or the answer to a prompt."""
+    if options.prompt is not None:
+        return _answer(config, options.prompt)
     _require_run(workdir)
     with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
         with config.unlocked():
@@ -249,17 +260,13 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     """
     if options.env is None or not pathlib.Path(options.env).is_file():
         raise ModeError(f"--env={options.env}: expected an environment's Python file")
-    _require_run(workdir)
     path = pathlib.Path(options.env)
     hint = _hint_beside(path)
     arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
     seed = seeding.derive(config.seed, "play", path.name)
     plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
-    with open_rooms(config, workdir) as rooms:
-        state = _trained(rooms)
-        rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
-        program = Program(path.read_text(), False, plays)
-        (episodes,) = rooms.player.play([program], rooms.play_settings)
+    with _player(config, workdir) as (player, settings):
+        (episodes,) = player.play([Program(path.read_text(), False, plays)], settings)
     for (label, _), episode in zip(arms, episodes, strict=True):
         print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
         if episode.error is not None:
@@ -269,12 +276,78 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     return 0
 
 
+@contextlib.contextmanager
+def _player(
+    config: ConfigDict, workdir: pathlib.Path
+) -> Iterator[tuple[Player, PlaySettings]]:
+    """Who plays, and how: the public model that the config names, or the newest checkpoint."""
+    if not config.model.checkpoint:
+        _require_run(workdir)
+        with open_rooms(config, workdir) as rooms:
+            state = _trained(rooms)
+            rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
+            yield rooms.player, rooms.play_settings
+        return
+    pool = rooms_lib.open_pool(config)
+    try:
+        language, engine = _public_model(config)
+        agent = config.agent
+        yield (
+            Player(engine, language.chat, pool, Prompts(config.prompts)),
+            PlaySettings(agent.temperature, agent.max_turns, agent.max_new_tokens),
+        )
+    finally:
+        pool.shut_down()
+
+
+def _public_model(config: ConfigDict) -> tuple[Pretrained, Engine]:
+    """Raises ModeError when the config names none."""
+    if not config.model.checkpoint:
+        raise ModeError("model.checkpoint is empty: expected a public model, as in"
+                        " configs/smollm2_135m.py")  # fmt: skip
+    mesh = parallel.make_mesh(config.mesh)
+    language = open_pretrained(config, mesh)
+    engine = Engine(language.model, mesh, EngineSettings(**config.sampler.agent))
+    engine.load(language.params, 0)
+    return language, engine
+
+
+def _answer(config: ConfigDict, prompt: str) -> int:
+    """Prints what the public model answers, as it comes."""
+    language, engine = _public_model(config)
+    chat, agent = language.chat, config.agent
+    tokens = chat.open([Message("user", prompt)])
+    handle = engine.submit(
+        Request(tokens, agent.max_new_tokens, config.seed, agent.temperature, chat.stop_ids)
+    )
+    shown, turns = "", []
+    while not turns:
+        turns = engine.advance()
+        sampled = list(turns[0].tokens if turns else handle.tokens)
+        ended = bool(turns) and turns[0].stopped
+        text = chat.decode(sampled[:-1] if ended else sampled)
+        if not turns:
+            text = text.rstrip("\ufffd")  # the rest of a character is still to come
+        print(text[len(shown) :], end="", flush=True)
+        shown = text
+    print("" if turns[0].stopped else "\n[cut at agent.max_new_tokens]")
+    return 0
+
+
 def _hint_beside(path: pathlib.Path) -> str | None:
     if (text := path.with_suffix(".hint")).is_file():
         return text.read_text().strip()
     if (record := path.with_suffix(".json")).is_file():
         return msgspec.json.decode(record.read_bytes()).get("hint") or None
     return None
+
+
+def _refuse_public_model(config: ConfigDict) -> None:
+    if config.model.checkpoint:
+        raise ModeError(
+            "self-play starts from a new model only so far: model.checkpoint is for --mode=play and"
+            " for --mode=generate with --prompt"
+        )
 
 
 def _require_run(workdir: pathlib.Path) -> None:

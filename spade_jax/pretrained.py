@@ -1,0 +1,90 @@
+"""A public model with its tokenizer and chat template, converted once and then kept.
+
+`config.model.checkpoint` says where it is: a folder of Hugging Face, a GGUF file, a folder that
+`spade_jax.models.convert` wrote, or a name of `KNOWN`.
+"""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+
+import jax
+from ml_collections import ConfigDict
+
+from spade_jax import models, parallel
+from spade_jax.models import convert
+from spade_jax.models.smollm2 import fetch_smollm2
+from spade_jax.text import ChatML, ChatRenderer, HFTokenizer, Qwen3Chat, TextError
+from spade_jax.text.gguf_tokenizer import tokenizer_json
+
+KNOWN = {"smollm2_135m": fetch_smollm2}
+TOKENIZER = "tokenizer.json"
+CHATS = {
+    "chatml": ChatML,
+    "qwen3": Qwen3Chat,
+    "qwen3_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=True),
+    "qwen3_no_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=False),
+}
+_HOW_TO_RUN = ("dtype", "remat", "scan_unroll", "moe_impl")  # the preset's; all else is the file's
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+    """Attributes:
+    params: fp32, placed on the mesh.
+    """
+
+    model: models.ModelConfig
+    params: models.Params
+    tokenizer: HFTokenizer
+    chat: ChatRenderer
+
+
+def open_pretrained(config: ConfigDict, mesh) -> Pretrained:
+    """The model that `config.model.checkpoint` names.
+
+    Raises:
+        ModelError, TextError: it is not there, not of a kind that we have, or has no tokenizer.
+    """
+    folder = _kept(config.model.checkpoint, pathlib.Path(config.model.cache).expanduser())
+    how = models.preset(config.model.preset, **dict(config.model.overrides))
+    same = {name: getattr(how, name) for name in _HOW_TO_RUN}
+    model = dataclasses.replace(_shapes(folder), **same)
+    boxed = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
+    shardings = parallel.tree_shardings(mesh, boxed)
+    params = _params(folder, model, shardings)
+    tokenizer = HFTokenizer(folder / TOKENIZER, model.vocab_size)
+    return Pretrained(model, params, tokenizer, CHATS[config.text.chat](tokenizer))
+
+
+def _kept(checkpoint: str, cache: pathlib.Path) -> pathlib.Path:
+    """A folder with weights and tokenizer; what came as GGUF is converted into the cache."""
+    path = KNOWN[checkpoint](cache) if checkpoint in KNOWN else pathlib.Path(checkpoint)
+    if path.suffix != ".gguf":
+        if not (path / TOKENIZER).is_file():
+            raise TextError(f"{path / TOKENIZER} is missing: expected the tokenizer beside weights")
+        return path
+    folder = cache / path.stem
+    if not (folder / TOKENIZER).is_file():
+        partial = cache / f"{path.stem}.partial.{os.getpid()}"
+        shutil.rmtree(partial, ignore_errors=True)
+        convert.to_checkpoint(str(path), str(partial), None)
+        (partial / TOKENIZER).write_text(tokenizer_json(path))
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    return folder
+
+
+def _is_ours(folder: pathlib.Path) -> bool:
+    return (folder / "params").is_dir()
+
+
+def _shapes(folder: pathlib.Path) -> models.ModelConfig:
+    return convert.config_from_hf(convert.read_json(folder / convert.CONFIG))
+
+
+def _params(folder: pathlib.Path, model: models.ModelConfig, shardings) -> models.Params:
+    if _is_ours(folder):
+        return convert.load_checkpoint(folder, "float32", shardings)[1]
+    return convert.load(convert.open_source(folder), model, shardings=shardings)
