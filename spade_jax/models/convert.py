@@ -76,8 +76,10 @@ def _stacked(source: TensorSource, row: Row, dtype, sharding) -> jax.Array:
     for index, name in row.tensors():
         leaf[index] = row.from_hf(source.read(name))
     if sharding is None:
-        return jnp.asarray(leaf)
-    return jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
+        placed = jax.device_put(leaf)  # `jnp.asarray` would copy twice
+    else:
+        placed = jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
+    return jax.block_until_ready(placed)  # else `leaf` outlives this call by the transfer
 
 
 def _checked_rows(source: TensorSource, config: ModelConfig) -> list[Row]:
