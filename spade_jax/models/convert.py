@@ -76,8 +76,10 @@ def _stacked(source: TensorSource, row: Row, dtype, sharding) -> jax.Array:
     for index, name in row.tensors():
         leaf[index] = row.from_hf(source.read(name))
     if sharding is None:
-        return jnp.asarray(leaf)
-    return jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
+        placed = jax.device_put(leaf)  # `jnp.asarray` would copy twice
+    else:
+        placed = jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
+    return jax.block_until_ready(placed)  # else `leaf` outlives this call by the transfer
 
 
 def _checked_rows(source: TensorSource, config: ModelConfig) -> list[Row]:
@@ -245,27 +247,25 @@ def load_checkpoint(
     config = config_from_hf(raw)
     if not (folder / "params").is_dir():
         raise ModelError(f"{folder / 'params'} is missing: not a checkpoint of ours")
-    target = _target(config, dtype or raw.get("torch_dtype", "float32"), shardings)
-    try:
-        with ocp.StandardCheckpointer() as checkpointer:
-            return config, checkpointer.restore(folder / "params", target)
-    except (ValueError, KeyError) as error:
-        raise ModelError(f"{folder} does not fit its {CONFIG}: {error}") from error
+    with ocp.StandardCheckpointer() as checkpointer:
+        stored = checkpointer.metadata(folder / "params").item_metadata
+        if stored is None:
+            raise ModelError(f"{folder / 'params'} is not a complete orbax checkpoint")
+        rows = table(config)
+        placed = None if shardings is None else _leaves(rows, shardings)
+        target = _target(_params(rows, stored.tree), dtype, placed)
+        return config, checkpointer.restore(folder / "params", target)
 
 
-def _target(config: ModelConfig, dtype, shardings) -> Params:
-    rows = table(config)
-    if shardings is None:
+def _target(stored: Mapping, dtype, placed: Mapping | None) -> Params:
+    """What orbax shall restore; `stored` and `placed` (shardings) are by path."""
+    if placed is None:
         device = jax.sharding.SingleDeviceSharding(next(iter(jnp.zeros(()).devices())))
-        placed = dict.fromkeys((row.path for row in rows), device)
-    else:
-        placed = _leaves(rows, shardings)
+        placed = dict.fromkeys(stored, device)
     return unflatten_dict(
         {
-            row.path: jax.ShapeDtypeStruct(
-                row.stack + row.shape, jnp.dtype(dtype), sharding=placed[row.path]
-            )
-            for row in rows
+            path: jax.ShapeDtypeStruct(leaf.shape, dtype or leaf.dtype, sharding=placed[path])
+            for path, leaf in stored.items()
         }
     )
 

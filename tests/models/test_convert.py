@@ -249,10 +249,13 @@ def test_a_checkpoint_that_does_not_fit_its_config_is_refused(tmp_path):
     convert.save_checkpoint(config, params, tmp_path)
     raw = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(raw | {"vocab_size": 257}))
-    with pytest.raises(models.ModelError, match="does not fit"):
+    with pytest.raises(models.ModelError, match="embedding has shape"):
         convert.load_checkpoint(tmp_path)
     with pytest.raises(models.ModelError, match="params is missing"):
         convert.load_checkpoint(golden.FOLDER / "llama_tied")
+    (tmp_path / "params" / "_METADATA").unlink()
+    with pytest.raises(models.ModelError, match="params is not a complete"):
+        convert.load_checkpoint(tmp_path)
 
 
 @each
