@@ -109,7 +109,7 @@ def test_no_call_is_no_error():
      '<tool_call>{"</tool_call>', "<tool_call>{<", "<", "<tool_call"],
 )  # fmt: skip
 def test_hostile_text_takes_no_more_than_linear_time(piece):
-    text = piece * (2_000_000 // len(piece))
+    text = piece * (500_000 // len(piece))
     start = time.process_time()
     parse_tool_calls(text)
-    assert time.process_time() - start < 4.0
+    assert time.process_time() - start < 2.0
