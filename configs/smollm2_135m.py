@@ -19,8 +19,8 @@ def get_config():
     c.text.chat = "chatml"
 
     c.agent.temperature = 0.0
-    c.agent.max_new_tokens = 256
-    c.agent.max_turns = 8
+    c.agent.max_new_tokens = 128
+    c.agent.max_turns = 6
     c.sampler.agent.num_slots = 2
     c.sampler.agent.max_len = 1024
     c.sampler.agent.prefill_rows = 2
