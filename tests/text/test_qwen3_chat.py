@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spade_jax.text import (
@@ -74,6 +74,10 @@ def test_qwen3_permits_an_injection_and_we_do_not(qwen3_tokenizer, case):
 
 @given(messages=conversations, tools=st.sampled_from([[], TOOLS, TOOLS * 2]),
        thinking=st.sampled_from([None, True, False]), prompt=st.booleans())  # fmt: skip
+@example(
+    messages=[Message("user", "a"), Message("assistant", "\n\nb", reasoning="\n\nc\n\n")],
+    tools=[], thinking=None, prompt=False,
+)  # fmt: skip
 def test_ids_equal_those_of_the_original_template(
     chatml_path, chatml_tokenizer, messages, tools, thinking, prompt
 ):
