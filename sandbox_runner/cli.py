@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -25,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return options.run(options)
+    except BrokenPipeError:  # who reads this has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ACCEPTED
     except RunnerError as error:
         print(f"sandbox_runner: {error}", file=sys.stderr)
         return RUNNER_FAILED

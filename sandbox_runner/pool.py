@@ -201,25 +201,29 @@ class BlockingPool:
 
     def _answer(self, ask: Callable[[], Batch[T]]) -> T:
         """An interrupt comes between two turns, never in the middle of one."""
-        with _interrupts_held():
-            batch = ask()
-        while not batch.done:
-            with _interrupts_held():
-                self._sessions.exchange.turn(TICK)
+        batch: Batch[T] | None = None
+        while batch is None or not batch.done:
+            with _interrupts_held() as held:
+                batch = batch or ask()
+                while not batch.done and not held:
+                    self._sessions.exchange.turn(TICK)
         return batch.result()
 
 
 @contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """What Ctrl-C does inside is done at the end. Only the main thread is ever interrupted."""
+def _interrupts_held() -> Iterator[list]:
+    """What Ctrl-C does inside is done at the end; the list is not empty when something waits.
+
+    Only the main thread is ever interrupted.
+    """
+    held: list = []
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
+        yield held
         return
-    held: list = []
     signal.signal(signal.SIGINT, lambda *details: held.append(details))
     try:
-        yield
+        yield held
     finally:
         signal.signal(signal.SIGINT, before)
         if held:

@@ -44,7 +44,8 @@ class Watch:
         used, child.cpu_base = cpu - child.cpu_base, cpu
         if self._slow.pop(child, None) is not None:
             child.resume()
-        return _too_much(used, child.calls[0].cpu)
+        allowed = child.calls[0].cpu
+        return _too_much(used, allowed) if used > allowed else None
 
     def tick(
         self, children: Collection[ChildProcess], now: float
