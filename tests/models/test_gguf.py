@@ -8,11 +8,13 @@ import pytest
 
 from spade_jax.models import ModelError
 from spade_jax.models.gguf import TENSOR_TYPES, GgufFile
+from spade_jax.models.sources import SafetensorsFolder
 from tests.models import golden
 
 CHECKPOINT = golden.FOLDER / "llama_tied"
 CONFIG = json.loads((CHECKPOINT / "config.json").read_text())
-WEIGHTS = golden.tensors(CHECKPOINT / "model.safetensors")
+SOURCE = SafetensorsFolder(CHECKPOINT)
+WEIGHTS = {name: SOURCE.read(name) for name in SOURCE.names()}
 PARTS = {
     "input_layernorm": "attn_norm",
     "self_attn.q_proj": "attn_q",

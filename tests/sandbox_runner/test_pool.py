@@ -237,16 +237,24 @@ def test_a_pool_that_was_shut_down_says_so_and_starts_nothing(guess):
     assert not set(pool.keeper_pids()) & set(below(os.getpid()))
 
 
-def test_an_interrupt_leaves_a_pool_that_can_go_on(pool):
+@pytest.fixture
+def restored_interrupts():
+    """Ctrl-C as in a plain Python; a process of a test runner may ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_leaves_a_pool_that_can_go_on(pool, restored_interrupts):
     (session,) = pool.open([CHATTY], max_turns=10**9)
     pool.reset([(session, 1)])
-    handler = signal.getsignal(signal.SIGINT)
     for n in range(30):
         timer = threading.Timer(0.0002 * n, os.kill, (os.getpid(), signal.SIGINT))
         try:
             timer.start()
-            while True:
+            for _ in range(100_000):
                 pool.step([(session, "x" * 5000)])
+            raise AssertionError("nobody interrupted")
         except KeyboardInterrupt:
             pass
         timer.join()
@@ -258,7 +266,7 @@ def test_an_interrupt_leaves_a_pool_that_can_go_on(pool):
                 assert "has not answered" in str(error)
                 pool.solution([])
                 pool._sessions.exchange.turn(0.01)
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     pool.close([session])
 
 
