@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from sandbox_runner.child_process import cpu_clock
 from sandbox_runner.pool import BlockingPool, Pool
 from sandbox_runner.types import EnvError, Limits, Session
 
@@ -149,7 +150,7 @@ def _processes(pool: BlockingPool) -> list[int]:
 
 def _cpu(pid: int) -> float:
     """CPU seconds of a process."""
-    return time.clock_gettime((~pid << 3) | 2)
+    return time.clock_gettime(cpu_clock(pid))
 
 
 def _proportional_bytes(pid: int) -> int:

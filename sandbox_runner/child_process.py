@@ -35,6 +35,11 @@ class Call:
         self.answer: protocol.Answer | EnvError | RunnerError | None = None
 
 
+def cpu_clock(pid: int) -> int:
+    """For `time.clock_gettime`: the CPU time of a process, as clock_getcpuclockid(3) has it."""
+    return (~pid << 3) | 2
+
+
 def _nobody_cares(call: Call) -> None:
     pass
 
@@ -56,7 +61,7 @@ class ChildProcess:
         self.outbox = b""
         self.blocked = False  # the outbox waits for the socket
         self.calls: deque[Call] = deque()
-        self.cpu_clock = 0  # clock_getcpuclockid(3) of `pid`
+        self.cpu_clock = 0  # of `pid`
         self.cpu_base = 0.0
         self.wall_base = time.monotonic()
         self.sleep = Sleep()
@@ -69,7 +74,7 @@ class ChildProcess:
         with open(f"/proc/self/fdinfo/{pidfd}") as lines:
             pid = next((int(line[4:]) for line in lines if line.startswith("Pid:")), -1)
         if pid > 0:
-            self.pid, self.cpu_clock = pid, (~pid << 3) | 2
+            self.pid, self.cpu_clock = pid, cpu_clock(pid)
             self.cpu_base = self.cpu() or 0.0
 
     def cpu(self) -> float | None:

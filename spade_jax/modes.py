@@ -301,15 +301,13 @@ def _player(
 
 
 def _public_model(config: ConfigDict) -> tuple[Pretrained, Engine]:
-    """Raises ModeError when the config names none."""
+    """Raises ModeError when the config names none, ConfigError when its slots do not fit."""
     if not config.model.checkpoint:
         raise ModeError("model.checkpoint is empty: expected a public model, as in"
                         " configs/smollm2_135m.py")  # fmt: skip
     mesh = parallel.make_mesh(config.mesh)
-    slots, data = config.sampler.agent.num_slots, mesh.shape["data"] * mesh.shape["fsdp"]
-    if slots % data:
-        raise ModeError(f"sampler.agent.num_slots={slots}: expected a multiple of {data}, the"
-                        " mesh's data * fsdp")  # fmt: skip
+    slots = {"sampler.agent.num_slots": config.sampler.agent.num_slots}
+    rooms_lib.check_divides(mesh, slots)
     language = open_pretrained(config, mesh)
     engine = Engine(language.model, mesh, EngineSettings(**config.sampler.agent))
     engine.load(language.params, 0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+from collections.abc import Mapping
 
 import jax
 from ml_collections import ConfigDict
@@ -69,9 +70,17 @@ def _references() -> list[tuple[str, str, str]]:
     ]
 
 
-def _check_rows(config: ConfigDict, mesh) -> None:
-    """Raises ConfigError when rows or slots do not divide over this machine's data axes."""
+def check_divides(mesh, counts: Mapping[str, int]) -> None:
+    """Raises ConfigError naming a count that does not divide over the mesh's data axes."""
     data = mesh.shape["data"] * mesh.shape["fsdp"]
+    for key, count in counts.items():
+        if count % data:
+            raise ConfigError(
+                f"{key}={count}: expected a multiple of the mesh's data * fsdp = {data}"
+            )
+
+
+def _check_rows(config: ConfigDict, mesh) -> None:
     for role in ("designer", "agent"):
         counts = {
             f"learner.{role}.rows": config.learner[role].rows,
@@ -79,11 +88,7 @@ def _check_rows(config: ConfigDict, mesh) -> None:
             f"warm_start.tokens // learner.{role}.length":
                 config.warm_start.tokens // config.learner[role].length,
         }
-        for key, count in counts.items():
-            if count % data:
-                raise ConfigError(
-                    f"{key}={count}: expected a multiple of the mesh's data * fsdp = {data}"
-                )
+        check_divides(mesh, counts)
 
 
 def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:

@@ -8,6 +8,7 @@ from tokenizers import decoders, models, pre_tokenizers
 import spade_jax.models as our_models
 from configs import smollm2_135m
 from spade_jax import modes, parallel, pretrained
+from spade_jax.config import ConfigError
 from spade_jax.models import ModelError
 from spade_jax.models.convert import save_checkpoint, save_hf
 from spade_jax.text import TextError
@@ -115,7 +116,7 @@ def test_modes_that_need_another_model_say_so(config, tmp_path):
     with pytest.raises(modes.ModeError, match="self-play starts from a new model"):
         modes.run_training(config, tmp_path, modes.Options())
     config.sampler.agent.num_slots = 3
-    with pytest.raises(modes.ModeError, match="multiple of 8"):
+    with pytest.raises(ConfigError, match="sampler.agent.num_slots=3.* 8"):
         modes.run_generate(config, tmp_path, modes.Options(prompt="Hello?"))
     config.model.checkpoint = ""
     with pytest.raises(modes.ModeError, match="model.checkpoint is empty"):
