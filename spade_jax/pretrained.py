@@ -13,9 +13,10 @@ import jax
 from ml_collections import ConfigDict
 
 from spade_jax import models, parallel
+from spade_jax.language import Language
 from spade_jax.models import convert
 from spade_jax.models.smollm2 import fetch_smollm2
-from spade_jax.text import ChatML, ChatRenderer, HFTokenizer, Qwen3Chat, TextError
+from spade_jax.text import ChatML, HFTokenizer, Qwen3Chat, TextError
 from spade_jax.text.gguf_tokenizer import tokenizer_json
 
 KNOWN = {"smollm2_135m": fetch_smollm2}
@@ -29,20 +30,8 @@ CHATS = {
 _HOW_TO_RUN = ("dtype", "remat", "scan_unroll", "moe_impl")  # the preset's; all else is the file's
 
 
-@dataclasses.dataclass(frozen=True)
-class Pretrained:
-    """Attributes:
-    params: fp32, placed on the mesh.
-    """
-
-    model: models.ModelConfig
-    params: models.Params
-    tokenizer: HFTokenizer
-    chat: ChatRenderer
-
-
-def open_pretrained(config: ConfigDict, mesh) -> Pretrained:
-    """The model that `config.model.checkpoint` names.
+def open_pretrained(config: ConfigDict, mesh) -> Language:
+    """The model that `config.model.checkpoint` names; its parameters are read when asked for.
 
     Raises:
         ModelError, TextError: it is not there, not of a kind that we have, or has no tokenizer.
@@ -51,11 +40,10 @@ def open_pretrained(config: ConfigDict, mesh) -> Pretrained:
     how = models.preset(config.model.preset, **dict(config.model.overrides))
     same = {name: getattr(how, name) for name in _HOW_TO_RUN}
     model = dataclasses.replace(_shapes(folder), **same)
-    boxed = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
-    shardings = parallel.tree_shardings(mesh, boxed)
-    params = _params(folder, model, shardings)
     tokenizer = HFTokenizer(folder / TOKENIZER, model.vocab_size)
-    return Pretrained(model, params, tokenizer, CHATS[config.text.chat](tokenizer))
+    return Language(
+        model, tokenizer, CHATS[config.text.chat](tokenizer), lambda: _params(folder, model, mesh)
+    )
 
 
 def _kept(checkpoint: str, cache: pathlib.Path) -> pathlib.Path:
@@ -84,7 +72,9 @@ def _shapes(folder: pathlib.Path) -> models.ModelConfig:
     return convert.config_from_hf(convert.read_json(folder / convert.CONFIG))
 
 
-def _params(folder: pathlib.Path, model: models.ModelConfig, shardings) -> models.Params:
+def _params(folder: pathlib.Path, model: models.ModelConfig, mesh) -> models.Params:
+    boxed = jax.eval_shape(lambda: models.init(model, jax.random.key(0)))
+    shardings = parallel.tree_shardings(mesh, boxed)
     if _is_ours(folder):
         return convert.load_checkpoint(folder, "float32", shardings)[1]
     return convert.load(convert.open_source(folder), model, shardings=shardings)

@@ -8,12 +8,14 @@ import jax
 from ml_collections import ConfigDict
 
 import sandbox_runner
-from spade_jax import models, parallel, seeding, warm_start
+from spade_jax import parallel, seeding, warm_start
 from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player, PlaySettings
 from spade_jax.envs.library import FAMILIES
 from spade_jax.grounding import Corpus, open_corpus
+from spade_jax.language import Language
+from spade_jax.pretrained import open_pretrained
 from spade_jax.prompts import Prompts
 from spade_jax.rl import (
     DesignerAdvantageSettings,
@@ -36,10 +38,10 @@ class Rooms:
 
     config: ConfigDict
     workdir: pathlib.Path
-    model: models.ModelConfig
     mesh: object
     prompts: Prompts
     warm: warm_start.WarmStart
+    language: Language
     learner: Learner
     engines: dict[str, Engine]
     pool: sandbox_runner.BlockingPool
@@ -132,28 +134,31 @@ def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Blocki
     _check_rows(config, mesh)
     prompts = Prompts(config.prompts)
     warm = warm_start.prepare(config, workdir, prompts)
-    model = models.from_config(config.model, warm.tokenizer.vocab_size)
+    if config.model.checkpoint:
+        language = open_pretrained(config, mesh)
+    else:
+        language = warm_start.fresh_language(config, mesh, warm)
     engines = {
-        role: Engine(model, mesh, EngineSettings(**config.sampler[role]))
+        role: Engine(language.model, mesh, EngineSettings(**config.sampler[role]))
         for role in ("designer", "agent")
     }
     designer = config.designer
     learner = Learner(
-        model, mesh, "policy", _pick(config.learner, LossSettings),
+        language.model, mesh, "policy", _pick(config.learner, LossSettings),
         _pick(config.learner, OptimizerSettings),
     )  # fmt: skip
     matcher = SkillMatcher(_references(), designer.skill_similarity)
     return Rooms(
         config=config,
         workdir=workdir,
-        model=model,
         mesh=mesh,
         prompts=prompts,
         warm=warm,
+        language=language,
         learner=learner,
         engines=engines,
         pool=pool,
-        player=Player(engines["agent"], warm.chat, pool, prompts),
+        player=Player(engines["agent"], language.chat, pool, prompts),
         matcher=matcher,
         corpus=corpus,
         design_settings=_pick(

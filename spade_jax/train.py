@@ -134,7 +134,7 @@ def make_designs(
         )
         with progress.phase("design"):
             drafts = write_designs(
-                rooms.engines["designer"], rooms.warm.chat, rooms.prompts, wanted,
+                rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
                 rooms.design_settings, step,
             )  # fmt: skip
         with progress.phase("validate"):

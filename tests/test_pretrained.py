@@ -1,5 +1,7 @@
 """A public model, here a tiny one made for it, answers and plays; what is missing is named."""
 
+import json
+
 import jax
 import pytest
 import tokenizers
@@ -8,7 +10,8 @@ from tokenizers import decoders, models, pre_tokenizers
 import spade_jax.models as our_models
 from configs import smollm2_135m
 from spade_jax import modes, parallel, pretrained
-from spade_jax.config import ConfigError
+from spade_jax.checkpoint import CheckpointError
+from spade_jax.config import ConfigError, validate
 from spade_jax.models import ModelError
 from spade_jax.models.convert import save_checkpoint, save_hf
 from spade_jax.text import TextError
@@ -55,9 +58,10 @@ def config(folder, tmp_path):
     made = smollm2_135m.get_config()
     made.model.checkpoint = str(folder)
     made.model.cache = str(tmp_path / "cache")
-    made.agent.max_new_tokens = 6
-    made.sampler.agent.max_len = 256
-    made.sampler.agent.num_slots = 8  # as many as the tests have devices
+    made.agent.max_new_tokens = made.designer.max_new_tokens = 6
+    for role in ("designer", "agent"):
+        made.sampler[role].max_len = 256
+        made.sampler[role].num_slots = 8  # as many as the tests have devices
     return made
 
 
@@ -68,8 +72,9 @@ def opened(config):
 def test_values_come_from_the_checkpoint_and_how_to_run_from_the_preset(config, params):
     found = opened(config)
     assert (found.model.rope_theta, found.model.norm_eps) == (123_456.0, 1e-5)
-    assert found.model.remat == our_models.preset("smollm2_135m").remat
-    for ours, theirs in zip(jax.tree.leaves(params), jax.tree.leaves(found.params), strict=True):
+    assert (found.model.remat, found.model.dtype) == (False, "float32")  # overrides, preset
+    read = jax.tree.leaves(found.params())
+    for ours, theirs in zip(jax.tree.leaves(params), read, strict=True):
         assert (ours == theirs).all()
     assert found.tokenizer.vocab_size == 264
 
@@ -82,7 +87,7 @@ def test_a_converted_checkpoint_is_the_same_model(config, folder, params, tmp_pa
     config.model.checkpoint = str(place)
     after = opened(config)
     assert after.model == before.model
-    same = jax.tree.map(lambda a, b: bool((a == b).all()), before.params, after.params)
+    same = jax.tree.map(lambda a, b: bool((a == b).all()), before.params(), after.params())
     assert all(jax.tree.leaves(same))
 
 
@@ -112,12 +117,42 @@ def test_what_is_missing_is_named(config, folder, tmp_path):
         opened(config)
 
 
-def test_modes_that_need_another_model_say_so(config, tmp_path):
-    with pytest.raises(modes.ModeError, match="self-play starts from a new model"):
-        modes.run_training(config, tmp_path, modes.Options())
-    config.sampler.agent.num_slots = 3
-    with pytest.raises(ConfigError, match="sampler.agent.num_slots=3.* 8"):
+def test_what_does_not_fit_is_named(config, tmp_path):
+    config.sampler.designer.num_slots = 3
+    with pytest.raises(ConfigError, match="sampler.designer.num_slots=3.* 8"):
         modes.run_generate(config, tmp_path, modes.Options(prompt="Hello?"))
+    config.sampler.designer.num_slots = 8
+    with pytest.raises(modes.ModeError, match="--prompt: .* tokens leave no room"):
+        modes.run_generate(config, tmp_path, modes.Options(prompt="Hello? " * 50))
     config.model.checkpoint = ""
-    with pytest.raises(modes.ModeError, match="model.checkpoint is empty"):
+    with pytest.raises(CheckpointError, match="holds no checkpoints"):
         modes.run_generate(config, tmp_path, modes.Options(prompt="Hello?"))
+    with pytest.raises(ConfigError, match="text.chat='chatml': expected tiny"):
+        validate(config)
+    config.model.checkpoint, config.text.chat = "smollm2_135m", "tiny"
+    with pytest.raises(ConfigError, match="text.chat='tiny': expected one of chatml, qwen3"):
+        validate(config)
+
+
+def test_self_play_starts_from_it_and_goes_on(config, tmp_path, capsys):
+    """The whole loop: examples, self-play, a resume, and the trained model answers."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"prompt": "Which door?", "response": "The left one."}\n')
+    config.warm_start.sources, config.warm_start.steps = (f"jsonl:{rows}",), 2
+    config.prompts, config.warm_start.tokens = "compact", 8 * 511
+    for role in ("designer", "agent"):
+        config.learner[role].length, config.sampler[role].max_len = 511, 512
+        config.learner[role].rows = config.sampler[role].num_slots = 8
+    config.designer.max_new_tokens, config.eval.max_turns = 8, 1
+    config.curriculum.num_envs, config.steps = 4, 1
+    config.compilation_cache = jax.config.jax_compilation_cache_dir
+    run = tmp_path / "run"
+    assert modes.run_training(config, run, modes.Options()) == 0
+    config.steps = 2
+    assert modes.run_training(config, run, modes.Options()) == 0
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows] == [0, 1, 2]
+    assert rows[1]["designer/valid_fraction"] == 0.0  # such a model cannot write Python
+    capsys.readouterr()
+    assert modes.run_generate(config, run, modes.Options(prompt="Hello?")) == 0
+    assert capsys.readouterr().out.strip()

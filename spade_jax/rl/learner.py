@@ -56,6 +56,17 @@ class Learner:
         )
         self.norm = jax.jit(optax.tree.norm)
 
+    def abstract(self) -> LearnerState:
+        """Shapes, types and shardings of a state, for a restore."""
+
+        def placed(sharding, leaves):  # a leaf, or none where the optimizer keeps nothing
+            return jax.tree.map(
+                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), leaves
+            )
+
+        shapes = jax.eval_shape(self.init, jax.random.key(0))
+        return jax.tree.map(placed, self.shardings, shapes)
+
     def adopt(self, params: models.Params) -> LearnerState:
         """A fresh optimizer around existing parameters (for example a warm start)."""
         params = jax.device_put(params, self.shardings.params)

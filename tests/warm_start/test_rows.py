@@ -10,9 +10,10 @@ from spade_jax.envs.library import Mixture
 from spade_jax.prompts import Prompts
 from spade_jax.rl.packing import empty
 from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
-from spade_jax.warm_start import rows
-from spade_jax.warm_start.rows import WarmStartError
-from spade_jax.warm_start.stage import _weights, number_embeddings
+from spade_jax.warm_start import WarmStartError, library_rows
+from spade_jax.warm_start.example import lines, to_trajectory
+from spade_jax.warm_start.fresh import number_embeddings
+from spade_jax.warm_start.stage import _weights
 
 MAX_WORDS = 24
 
@@ -20,33 +21,39 @@ MAX_WORDS = 24
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "rows"
-    rows.generate(folder, seed=3, designs=60, episodes=200, mixture={})
+    library_rows.generate(folder, seed=3, designs=60, episodes=200, mixture={})
     return folder
 
 
 @pytest.fixture(scope="module")
-def talks(data):
-    return rows.conversations(data, Prompts("compact"), MAX_WORDS, 1600, seed=1)
+def examples(data):
+    return library_rows.examples(data, Prompts("compact"), MAX_WORDS, 1600, seed=1)
 
 
 @pytest.fixture(scope="module")
-def chat(data, talks):
-    lines = [line for part in talks for line in rows.lines(part)]
-    return TinyChat(train_sentencepiece(lines, data / "t.model", 400, NUMBERS))
+def talks(examples):
+    """(messages of the designer's examples, messages of the agent's)."""
+    by_role = {"designer": [], "agent": []}
+    for example in examples:
+        by_role[example.role].append(example.messages)
+    return by_role["designer"], by_role["agent"]
 
 
-def test_generation_happens_once_and_is_a_function_of_the_seed(data, tmp_path):
-    before = (data / "designs.jsonl").stat().st_mtime_ns
-    rows.generate(data, seed=3, designs=60, episodes=200, mixture={})
-    assert (data / "designs.jsonl").stat().st_mtime_ns == before
-    rows.generate(tmp_path / "rows", seed=3, designs=60, episodes=200, mixture={})
+@pytest.fixture(scope="module")
+def chat(data, examples):
+    return TinyChat(train_sentencepiece(lines(examples), data / "t.model", 400, NUMBERS))
+
+
+def test_generation_is_a_function_of_the_seed(data, tmp_path):
+    library_rows.generate(tmp_path / "rows", seed=3, designs=60, episodes=200, mixture={})
     for name in ("designs.jsonl", "episodes.jsonl"):
         assert (tmp_path / "rows" / name).read_bytes() == (data / name).read_bytes()
 
 
 def test_a_generator_that_fails_says_why(tmp_path):
     with pytest.raises(WarmStartError, match="argument --memory: invalid"):
-        rows.generate(tmp_path / "rows", 0, designs=1, episodes=1, mixture={"memory": "often"})
+        mixture = {"memory": "often"}
+        library_rows.generate(tmp_path / "rows", 0, designs=1, episodes=1, mixture=mixture)
     assert not (tmp_path / "rows").exists()
 
 
@@ -56,8 +63,8 @@ def test_the_mixture_of_the_config_is_the_generator_s_and_reaches_it(tmp_path):
     del expected["hard_range"]
     assert dict(section.mixture) == expected
     mixture = {**section.mixture, "memory": 1.0, "no_document": 1.0, "generic_documents": 0.0}
-    rows.generate(tmp_path / "rows", 0, designs=20, episodes=5, mixture=mixture)
-    designs = list(rows.read(tmp_path / "rows" / "designs.jsonl"))
+    library_rows.generate(tmp_path / "rows", 0, designs=20, episodes=5, mixture=mixture)
+    designs = list(library_rows.read(tmp_path / "rows" / "designs.jsonl"))
     assert all(design["memory"] and not design["document"] for design in designs)
 
 
@@ -71,7 +78,8 @@ def test_documents_are_cut_as_in_self_play(talks):
 
 def test_designer_rows_parse_back_to_their_source_and_hint(data, talks):
     designer, _ = talks
-    for design, (prompt, reply) in zip(rows.read(data / "designs.jsonl"), designer, strict=True):
+    designs = library_rows.read(data / "designs.jsonl")
+    for design, (prompt, reply) in zip(designs, designer, strict=True):
         parsed = parse_design(reply.content)
         assert parsed.source.strip() == design["source"].strip()
         assert parsed.hint == design["hint"]
@@ -82,18 +90,18 @@ def test_designer_rows_parse_back_to_their_source_and_hint(data, talks):
 
 def test_agent_rows_show_the_hint_once_and_only_to_the_hinted(data, talks):
     _, agent = talks
-    for episode, talk in zip(rows.read(data / "episodes.jsonl"), agent, strict=True):
+    for episode, talk in zip(library_rows.read(data / "episodes.jsonl"), agent, strict=True):
         shown = [message.content.count("Hint:") for message in talk if message.role == "user"]
         assert shown == [int(episode["with_hint"])] + [0] * (len(shown) - 1)
 
 
-def test_only_the_assistant_s_tokens_are_trained(talks, chat):
-    for talk in (*talks[0][:20], *talks[1][:50]):
-        row = rows.to_trajectory(talk, chat)
+def test_only_the_assistant_s_tokens_are_trained(examples, chat):
+    for example in (*examples[:20], *examples[-50:]):
+        row = to_trajectory(example, chat)
         said = [t for t, m in zip(row.tokens, row.mask, strict=True) if m]
         want = [
             token
-            for message in talk
+            for message in example.messages
             if message.role == "assistant"
             for token in chat.reply(message.content)
         ]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from configs import tiny
-from spade_jax import models, parallel, warm_start
+from spade_jax import parallel, warm_start
 from spade_jax.prompts import Prompts
 from spade_jax.settings import tie_to_config
 from spade_jax.warm_start import WarmStartError
@@ -29,10 +29,9 @@ def prepared(config, workdir):
 
 def trained(config, workdir, stopped=lambda: False):
     warm = prepared(config, workdir)
-    model = models.from_config(config.model, warm.tokenizer.vocab_size)
     mesh = parallel.make_mesh({}, jax.devices()[:1])
-    prompts = Prompts(config.prompts)
-    return warm_start.train(config, model, mesh, warm, prompts, lambda *_: None, stopped)
+    language = warm_start.fresh_language(config, mesh, warm)
+    return warm_start.train(config, language, mesh, warm, lambda *_: None, stopped)
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +72,13 @@ def test_a_folder_that_is_no_workdir_of_this_version_is_refused(tmp_path):
     config.warm_start.path = str(tmp_path / "old")
     with pytest.raises(WarmStartError, match="expected a workdir of this version"):
         prepared(config, tmp_path / "run")
+
+
+def test_no_steps_leave_the_language_as_it_is(tmp_path):
+    config = small()
+    config.warm_start.steps = 0
+    warm = prepared(config, tmp_path)
+    language = warm_start.fresh_language(config, parallel.make_mesh({}, jax.devices()[:1]), warm)
+    same = trained(config, tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, same, language.params())
+    assert not (tmp_path / "warm_start" / "checkpoints").exists()

@@ -1,40 +1,34 @@
-"""Warm-start data: the seed library's designs and expert play as conversations and token rows."""
+"""Warm-start examples from the seed library: its designs, and experts' play of them."""
 
 import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Trajectory
-from spade_jax.text import ChatRenderer, Message
+from spade_jax.text import Message
+from spade_jax.warm_start.example import Example, WarmStartError
 
 GENERATE_WALL = 600.0  # seconds; the generator needs about 20
-
-Conversation = list[Message]
-
-
-class WarmStartError(RuntimeError):
-    """The warm start's data could not be made or does not fit the model."""
 
 
 def generate(
     folder: pathlib.Path, seed: int, designs: int, episodes: int, mixture: Mapping[str, float]
 ) -> None:
-    """Makes `folder` with `designs.jsonl` and `episodes.jsonl`, whole or not at all.
+    """Writes `designs.jsonl` and `episodes.jsonl` into `folder`.
 
     The generator runs the seed library's programs, and no environment ever runs in the trainer.
+
+    Raises:
+        WarmStartError: it failed.
     """
-    if folder.exists():
-        return
-    partial = folder.with_name(f"{folder.name}.partial")
     command = [
-        sys.executable, "-m", "spade_jax.envs.library", f"--out={partial.resolve()}",
+        sys.executable, "-m", "spade_jax.envs.library", f"--out={folder.resolve()}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
         *(f"--{name.replace('_', '-')}={value}" for name, value in mixture.items()),
     ]  # fmt: skip
@@ -45,18 +39,26 @@ def generate(
     )  # fmt: skip
     if done.returncode:
         raise WarmStartError(f"the row generator failed:\n{done.stderr[-2000:]}")
-    partial.rename(folder)
 
 
 def read(path: pathlib.Path) -> Iterator[dict]:
+    """The rows of one file; none when it is missing: a run need not use the library."""
+    if not path.exists():
+        return
     with path.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
-def conversations(
+def sources(folder: pathlib.Path) -> Iterator[str]:
+    """Every source that the designer's rows show, as reply or as memory."""
+    for design in read(folder / "designs.jsonl"):
+        yield from (shown["source"] for shown in (design, design["memory"]) if shown)
+
+
+def examples(
     folder: pathlib.Path, prompts: Prompts, max_words: int, snippet: int, seed: int
-) -> tuple[list[Conversation], list[Conversation]]:
-    """`(designer conversations, agent conversations)` of the folder's files.
+) -> list[Example]:
+    """The designer's examples, then the agent's.
 
     Documents are cut to `max_words` as they will be in self-play: a small model that has never seen
     a document end inside a sentence answers it with a player's reply.
@@ -65,16 +67,15 @@ def conversations(
     designs = list(read(folder / "designs.jsonl"))
     for design in designs:
         design["document"] = cut_words(design["document"], max_words)
-    designer = [design_conversation(design, designs, prompts, snippet, rng) for design in designs]
-    agent = [
-        episode_conversation(episode, prompts) for episode in read(folder / "episodes.jsonl")
+    return [
+        *(design_example(design, designs, prompts, snippet, rng) for design in designs),
+        *(episode_example(episode, prompts) for episode in read(folder / "episodes.jsonl")),
     ]
-    return designer, agent
 
 
-def design_conversation(
+def design_example(
     design: dict, others: list[dict], prompts: Prompts, snippet: int, rng: np.random.Generator
-) -> Conversation:
+) -> Example:
     """One designer row. Every second one that has a memory example also sees a negative one."""
     positives, negatives = [], []
     if design["memory"]:
@@ -83,42 +84,21 @@ def design_conversation(
             other = others[rng.integers(len(others))]
             easy = rng.random() < 0.5
             negatives = [Negative(_record(other, other["skill"], float(easy)), easy)]
-    examples = Selection(tuple(positives), tuple(negatives))
-    prompt = designer_prompt(prompts, design["skill"], design["document"], examples, snippet)
+    shown = Selection(tuple(positives), tuple(negatives))
+    prompt = designer_prompt(prompts, design["skill"], design["document"], shown, snippet)
     reply = prompts.render("design", source=design["source"], hint=design["hint"])
-    return [Message("user", prompt), Message("assistant", reply)]
+    return Example((Message("user", prompt), Message("assistant", reply)), "designer")
 
 
 def _record(design: dict, skill: str, win_rate: float) -> Record:
     return Record(source=design["source"], skill=skill, win_rate=win_rate, regret=0.0, step=0)
 
 
-def episode_conversation(episode: dict, prompts: Prompts) -> Conversation:
+def episode_example(episode: dict, prompts: Prompts) -> Example:
     messages = []
     for index, (observation, action) in enumerate(episode["turns"]):
-        hint = episode["hint"] if episode["with_hint"] and index == 0 else None
-        text = prompts.render("observation", observation=observation, hint=hint)
-        messages += [Message("user", text), Message("assistant", f"\\boxed{{{action}}}")]
-    return messages
-
-
-def lines(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Single lines for the tokenizer's training, each with its newline where the text has one."""
-    for conversation in conversations:
-        for message in conversation:
-            yield from message.content.splitlines(keepends=True)
-
-
-def to_trajectory(conversation: Conversation, chat: ChatRenderer) -> Trajectory:
-    """The row that sampling the assistant's words would have made; log-probs are zero."""
-    row = Trajectory(version=0)
-    waiting: list[Message] = []
-    for message in conversation:
-        if message.role != "assistant":
-            waiting.append(message)
-            continue
-        row.append_context(chat.extend(waiting) if row.tokens else chat.open(waiting))
-        reply = chat.reply(message.content)
-        row.append_sampled(reply, [0.0] * len(reply), 0)
-        waiting = []
-    return row
+        if index == 0:
+            hint = episode["hint"] if episode["with_hint"] else None
+            observation = prompts.render("observation", observation=observation, hint=hint)
+        messages += [Message("user", observation), Message("assistant", f"\\boxed{{{action}}}")]
+    return Example(tuple(messages), "agent")

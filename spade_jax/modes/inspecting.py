@@ -1,0 +1,150 @@
+"""Modes that look at a run, or at a public model: eval, generate, play."""
+
+import contextlib
+import pathlib
+from collections.abc import Iterator
+
+import msgspec
+from ml_collections import ConfigDict
+
+from spade_jax import rooms as rooms_lib
+from spade_jax import seeding, train
+from spade_jax.envs import Player, PlayRequest, PlaySettings, Program
+from spade_jax.language import Language
+from spade_jax.modes.opening import (
+    ModeError,
+    Options,
+    has_run,
+    newest_state,
+    open_public_model,
+    open_rooms,
+    require_model,
+)
+from spade_jax.modes.scoring import score
+from spade_jax.progress import Progress
+from spade_jax.prompts import Prompts
+from spade_jax.rooms import Rooms
+from spade_jax.sampler import ContextError, Engine, Request
+from spade_jax.text import Message
+
+
+def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json."""
+    require_model(config, workdir)
+    with open_rooms(config, workdir) as rooms, Progress(1, label="eval") as progress:
+        state = newest_state(rooms)
+        scores = score(rooms, state, progress, options.split)
+    (workdir / f"eval_{options.split}.json").write_bytes(msgspec.json.encode(scores))
+    for name, value in scores.items():
+        print(f"{name:50} {value:.3f}")
+    return 0
+
+
+def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints `options.count` new designs with their verdicts, or the answer to a prompt."""
+    require_model(config, workdir)
+    if options.prompt is not None:
+        with _speaker(config, workdir) as (language, engine):
+            return _answer(config, language, engine, options.prompt)
+    with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
+        with config.unlocked():
+            config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
+        state = newest_state(rooms)
+        rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
+        designs = train.make_designs(rooms, state, progress, "generate", 0)
+    for design in designs:
+        verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
+        print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")
+    accepted = sum(design.accepted for design in designs)
+    print(f"# {accepted} of {len(designs)} accepted")
+    return 0
+
+
+def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
+    """Prints the model's play of one environment file, without and with the hint beside it.
+
+    The hint is the text of `FILE` with the suffix `.hint`, or the `hint` of `FILE` with `.json`.
+    """
+    if options.env is None or not pathlib.Path(options.env).is_file():
+        raise ModeError(f"--env={options.env}: expected an environment's Python file")
+    require_model(config, workdir)
+    path = pathlib.Path(options.env)
+    hint = _hint_beside(path)
+    arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
+    seed = seeding.derive(config.seed, "play", path.name)
+    plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
+    agent = config.agent
+    settings = PlaySettings(agent.temperature, agent.max_turns, agent.max_new_tokens)
+    with _player(config, workdir) as player:
+        (episodes,) = player.play([Program(path.read_text(), False, plays)], settings)
+    for (label, _), episode in zip(arms, episodes, strict=True):
+        print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
+        if episode.error is not None:
+            print(episode.error)
+        for message in episode.transcript:
+            print(f"{message.role}: {message.content}")
+    return 0
+
+
+@contextlib.contextmanager
+def _player(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Player]:
+    """Who plays: the newest checkpoint, or else the public model."""
+    if has_run(workdir):
+        with _trained(config, workdir, "agent") as rooms:
+            yield rooms.player
+        return
+    pool = rooms_lib.open_pool(config)
+    try:
+        language, engine = open_public_model(config, "agent")
+        yield Player(engine, language.chat, pool, Prompts(config.prompts))
+    finally:
+        pool.shut_down()
+
+
+@contextlib.contextmanager
+def _speaker(config: ConfigDict, workdir: pathlib.Path) -> Iterator[tuple[Language, Engine]]:
+    """Who answers: the newest checkpoint, or else the public model, which needs no sandbox."""
+    if has_run(workdir):
+        with _trained(config, workdir, "designer") as rooms:
+            yield rooms.language, rooms.engines["designer"]
+    else:
+        yield open_public_model(config, "designer")
+
+
+@contextlib.contextmanager
+def _trained(config: ConfigDict, workdir: pathlib.Path, role: str) -> Iterator[Rooms]:
+    """The run's parts, with the newest parameters in the engine of a role."""
+    with open_rooms(config, workdir) as rooms:
+        state = newest_state(rooms)
+        rooms.engines[role].load(state.learner.params, int(state.learner.version))
+        yield rooms
+
+
+def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str) -> int:
+    """Prints the greedy answer, as it comes, up to the length of a design."""
+    chat = language.chat
+    tokens, budget = chat.open([Message("user", prompt)]), config.designer.max_new_tokens
+    try:
+        handle = engine.submit(Request(tokens, budget, config.seed, 0.0, chat.stop_ids))
+    except ContextError as error:
+        raise ModeError(f"--prompt: {error} (sampler.designer.max_len)") from error
+    shown, turns = "", []
+    while not turns:
+        turns = engine.advance()
+        sampled = list(turns[0].tokens if turns else handle.tokens)
+        ended = bool(turns) and turns[0].stopped
+        text = chat.decode(sampled[:-1] if ended else sampled)
+        if not turns:
+            text = text.rstrip("\ufffd")  # the rest of a character is still to come
+        print(text[len(shown) :], end="", flush=True)
+        shown = text
+    print("" if turns[0].stopped else "\n[cut at designer.max_new_tokens]")
+    return 0
+
+
+def _hint_beside(path: pathlib.Path) -> str | None:
+    if (text := path.with_suffix(".hint")).is_file():
+        return text.read_text().strip()
+    if (record := path.with_suffix(".json")).is_file():
+        return msgspec.json.decode(record.read_bytes()).get("hint") or None
+    return None

@@ -1,0 +1,110 @@
+"""Opens what a mode works with: the parts of a run, its newest state, a public model's engine."""
+
+import contextlib
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+
+import msgspec
+import rich
+from ml_collections import ConfigDict
+from rich.markup import escape
+
+from spade_jax import parallel
+from spade_jax import rooms as rooms_lib
+from spade_jax.checkpoint import CheckpointError, Checkpoints
+from spade_jax.language import Language
+from spade_jax.models import Params
+from spade_jax.pretrained import open_pretrained
+from spade_jax.rooms import Rooms
+from spade_jax.sampler import Engine, EngineSettings
+from spade_jax.settings import tie_to_config
+from spade_jax.state import Records, RunState
+
+
+class ModeError(ValueError):
+    """A mode needs something that was not given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Flags besides config and workdir: `env` for play, `count` and `prompt` for generate, `split`
+    for eval."""
+
+    env: str | None = None
+    count: int = 4
+    split: str = "dev"
+    prompt: str | None = None
+
+
+@contextlib.contextmanager
+def open_rooms(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Rooms]:
+    """Builds the parts of a run, and ends their processes."""
+    workdir.mkdir(parents=True, exist_ok=True)
+    tie_to_config(config, workdir)
+    pool = rooms_lib.open_pool(config)
+    try:
+        _report_layers(pool.layers(), workdir)
+        yield rooms_lib.build(config, workdir, pool)
+    finally:
+        pool.shut_down()
+
+
+def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
+    """Keeps the layers of confinement with the run, and names the ones that this host lacks."""
+    (workdir / "sandbox.json").write_bytes(msgspec.json.encode(layers))
+    for name, reason in layers.items():
+        if reason:
+            rich.print(f"[yellow]sandbox layer {name} is missing[/]: {escape(reason)}")
+
+
+def first_state(rooms: Rooms, params: Params) -> RunState:
+    """A run's state before its first step."""
+    learner = rooms.learner.adopt(params)
+    return RunState(learner, learner.params if rooms.config.learner.kl else None, Records())
+
+
+def abstract_state(rooms: Rooms) -> RunState:
+    """Shapes and shardings of the run's state, for a restore."""
+    like = rooms.learner.abstract()
+    return RunState(like, like.params if rooms.config.learner.kl else None, Records())
+
+
+def newest_state(rooms: Rooms) -> RunState:
+    """The newest checkpoint of the workdir; without one, the public model as it is.
+
+    Raises:
+        CheckpointError: there is neither.
+    """
+    if not has_run(rooms.workdir):
+        return first_state(rooms, rooms.language.params())
+    checkpoints = Checkpoints(rooms.workdir / "checkpoints", rooms.config.checkpoint.keep)
+    try:
+        return checkpoints.restore(abstract_state(rooms))
+    finally:
+        checkpoints.close()
+
+
+def has_run(workdir: pathlib.Path) -> bool:
+    return (workdir / "checkpoints").is_dir()
+
+
+def require_model(config: ConfigDict, workdir: pathlib.Path) -> None:
+    """Raises CheckpointError when there is nothing to look at."""
+    if not has_run(workdir) and not config.model.checkpoint:
+        raise CheckpointError(f"{workdir} holds no checkpoints; train first (--mode=train)")
+
+
+def open_public_model(config: ConfigDict, role: str) -> tuple[Language, Engine]:
+    """The model of `config.model.checkpoint` and its engine, with the shapes of a role.
+
+    Raises:
+        ConfigError: the engine's slots do not fit the mesh.
+    """
+    mesh = parallel.make_mesh(config.mesh)
+    settings = config.sampler[role]
+    rooms_lib.check_divides(mesh, {f"sampler.{role}.num_slots": settings.num_slots})
+    language = open_pretrained(config, mesh)
+    engine = Engine(language.model, mesh, EngineSettings(**settings))
+    engine.load(language.params(), 0)
+    return language, engine
