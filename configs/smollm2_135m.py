@@ -22,11 +22,11 @@ def get_config():
 
     c.warm_start.designs = 400
     c.warm_start.episodes = 1200
-    c.warm_start.steps = 80
+    c.warm_start.steps = 64
     c.warm_start.tokens = 1024
     c.warm_start.designer_every = 2
     c.warm_start.context_weight = 0.0
-    c.warm_start.learning_rate = 2e-4
+    c.warm_start.learning_rate = 3e-4
     c.warm_start.matrix_rate = 0.0
     c.warm_start.mixture.memory = 0.25
 

@@ -2,9 +2,9 @@
 
 Modes: train (default; resumes what is in the workdir), warm_start (its first stage alone), eval
 (scores the newest checkpoint on the held-out set), generate (prints new designs with their
-verdicts), play (lets the model play one environment file, without and with its hint, and prints the
-transcripts). With a public model in config.model.checkpoint there are two so far: generate
---prompt=TEXT prints its answer as it comes, and play lets it play.
+verdicts, or with --prompt=TEXT the model's answer as it comes), play (lets the model play one
+environment file, without and with its hint, and prints the transcripts). Where the workdir holds no
+checkpoint, the last three look at the public model of config.model.checkpoint.
 """
 
 import pathlib
@@ -33,7 +33,7 @@ WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when mis
 MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
 ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
 SPLIT = flags.DEFINE_enum("split", None, ["dev", "test"], "eval: held-out set; default: dev.")
-PROMPT = flags.DEFINE_string("prompt", None, "generate: answer this, with model.checkpoint.")
+PROMPT = flags.DEFINE_string("prompt", None, "generate: answer this instead.")
 COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
 
 USER_ERRORS = (

@@ -67,12 +67,15 @@ def pack(
     weights: Sequence[float],
     rows: int,
     length: int,
+    shuffle: np.random.Generator | None = None,
 ) -> Iterator[Batch]:
     """Micro-batches of `rows` rows of `length` positions that together hold every trajectory.
 
     Args:
         advantages: one per trajectory.
         weights: per sampled token of each trajectory, see `token_weights`.
+        shuffle: draws the order of the rows, which is else from the longest trajectory to the
+            shortest. That does not matter to a sum of gradients, but to steps along the way.
 
     Raises:
         PackingError: a trajectory has more than `length` + 1 tokens or fewer than two.
@@ -83,6 +86,8 @@ def pack(
     if lengths and max(lengths) > length:
         raise PackingError(f"a trajectory of {max(lengths) + 1} tokens, rows hold {length + 1}")
     plan = first_fit(lengths, length)
+    if shuffle is not None:
+        plan = [plan[row] for row in shuffle.permutation(len(plan))]
     for start in range(0, len(plan), rows):
         batch = empty(rows, length)
         for row, members in enumerate(plan[start : start + rows]):

@@ -127,14 +127,19 @@ def _rows(
 def _epochs(
     config: ConfigDict, data: list[Trajectory], length: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Endless batches, every epoch in a new order. Sampled tokens of a batch weigh the same."""
+    """Endless batches, every epoch in a new order. Sampled tokens of a batch weigh the same.
+
+    The rows are shuffled again after packing, which puts the longest first: a short stage would see
+    only the family with the longest programs.
+    """
     size = max(1, config.warm_start.tokens // length)
     while True:
         order = rng.permutation(len(data))
         shuffled = [data[index] for index in order]
         for start in range(0, len(shuffled), CHUNK):
             part = shuffled[start : start + CHUNK]
-            for batch in pack(part, [1.0] * len(part), [1.0] * len(part), size, length):
+            ones = [1.0] * len(part)
+            for batch in pack(part, ones, ones, size, length, shuffle=rng):
                 yield batch._replace(weights=_weights(batch, config.warm_start.context_weight))
 
 

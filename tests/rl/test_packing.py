@@ -84,3 +84,18 @@ def test_a_trajectory_longer_than_a_row_is_an_error():
 def test_sampled_tokens_need_their_logprobs():
     with pytest.raises(ValueError, match="2 sampled tokens but 1"):
         Trajectory().append_sampled([1, 2], [-0.5], 0)
+
+
+def test_shuffled_rows_hold_the_same_trajectories_but_not_the_longest_first():
+    rows = []
+    for count in range(3, 23):
+        rows.append(Trajectory())
+        rows[-1].append_sampled([1] * count, [0.0] * count, 0)
+    ones = [1.0] * len(rows)
+    plain = list(pack(rows, ones, ones, 1, 24))
+    mixed = list(pack(rows, ones, ones, 1, 24, shuffle=np.random.default_rng(0)))
+
+    def held(batches):
+        return [batch.segment_ids.astype(bool).sum() for batch in batches]
+
+    assert sorted(held(mixed)) == sorted(held(plain)) and held(mixed) != held(plain)
