@@ -1,3 +1,4 @@
+from spade_jax.models import cache
 from spade_jax.models.cache import Cache, init_cache
 from spade_jax.models.config import PRESETS, ModelConfig, ModelError, from_config, preset
 from spade_jax.models.transformer import (
@@ -8,6 +9,7 @@ from spade_jax.models.transformer import (
     logits,
     matrix_axes,
     num_params,
+    unstack,
 )
 
 __all__ = [
@@ -16,6 +18,7 @@ __all__ = [
     "ModelConfig",
     "ModelError",
     "Params",
+    "cache",
     "from_config",
     "hidden_cached",
     "hidden_packed",
@@ -25,4 +28,5 @@ __all__ = [
     "matrix_axes",
     "num_params",
     "preset",
+    "unstack",
 ]

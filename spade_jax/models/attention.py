@@ -50,6 +50,43 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array, mask: jax.Array) -> jax.Arr
     return out.transpose(0, 3, 1, 2, 4).reshape(b, t, h, d).astype(v.dtype)
 
 
+def attend_cached(
+    q: jax.Array, past: dict, recent: dict, lengths: jax.Array, column: jax.Array
+) -> jax.Array:
+    """Softmax attention of new tokens over a cache row and over what is recent, as one softmax.
+
+    Args:
+        q: `[R, T, H, D]`, at columns `column + t` of the recent keys.
+        past, recent: `"k"` `[R, K, D, S]` and `"v"` `[R, K, S, D]` of one layer; S may be 0.
+        lengths: `[R]` positions of `past` that hold tokens.
+
+    Returns:
+        `[R, T, H, D]`.
+    """
+    r, t, h, d = q.shape
+    heads, columns = recent["k"].shape[1], recent["k"].shape[-1]
+    q = q.reshape(r, t, heads, h // heads, d).transpose(0, 2, 3, 1, 4).reshape(r, heads, -1, d)
+    old = jnp.arange(past["k"].shape[-1]) < lengths[:, None]  # [R, S]
+    new = jnp.arange(columns) <= column + jnp.arange(t)[:, None]  # [T, S]
+    parts = []
+    for part, mask in ((past, old[:, None, None]), (recent, new)):
+        if part["k"].shape[-1]:
+            scores = jnp.matmul(q, part["k"], preferred_element_type=jnp.float32) * d**-0.5
+            scores = scores.reshape(r, heads, -1, t, scores.shape[-1])
+            bias = jnp.where(mask, 0.0, jnp.finfo(jnp.float32).min)
+            parts.append((scores + (bias[:, :, None] if bias.ndim == 4 else bias), part["v"]))
+    top = [scores.max(axis=-1, keepdims=True) for scores, _ in parts]
+    top = jax.tree.reduce(jnp.maximum, top)
+    out, total = 0.0, 0.0
+    for scores, values in parts:
+        weights = jnp.exp(scores - top)
+        total += weights.sum(axis=-1, keepdims=True)
+        weights = weights.astype(values.dtype).reshape(r, heads, -1, weights.shape[-1])
+        out += jnp.matmul(weights, values, preferred_element_type=jnp.float32)
+    out = out.reshape(r, heads, -1, t, d) / total
+    return out.transpose(0, 3, 1, 2, 4).reshape(r, t, h, d).astype(recent["v"].dtype)
+
+
 def packed_mask(segment_ids: jax.Array) -> jax.Array:
     """`[B, T, T]` causal mask inside segments.
 

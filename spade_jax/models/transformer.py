@@ -4,8 +4,10 @@ The same module trains (packed rows, no cache) and samples (cache rows). Nothing
 sees an `nn.Module`: the functions at the end take and return plain arrays and dicts.
 """
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -21,6 +23,16 @@ Params = dict
 # Initial weights that write into the residual stream are this much smaller than fan-in scaling, so
 # that a token's embedding is not drowned by the first block's noise. Only matters from scratch.
 RESIDUAL_GAIN = 0.25
+
+
+class Context(NamedTuple):
+    """What every layer knows of the tokens: `positions` `[B, T]`; in training the `mask`
+    `[B, T, T]`, in sampling the `lengths` `[B]` of the past and the `column` of the first token."""
+
+    positions: jax.Array
+    mask: jax.Array | None = None
+    lengths: jax.Array | None = None
+    column: jax.Array | int = 0
 
 
 class Norm(nn.Module):
@@ -70,7 +82,7 @@ class Attention(nn.Module):
     config: ModelConfig
 
     @nn.compact
-    def __call__(self, x, cache, layer, positions, mask, slots):
+    def __call__(self, x, past, recent, context):
         c = self.config
         kv_shape, kv_axes = (c.d_model, c.num_kv_heads, c.head_dim), ("embed", "kv_heads", None)
         q = Projection((c.d_model, c.num_heads, c.head_dim), ("embed", "heads", None), name="q")(x)
@@ -81,18 +93,16 @@ class Attention(nn.Module):
                 Norm(c.norm_eps, None, name="q_norm")(q),
                 Norm(c.norm_eps, None, name="k_norm")(k),
             )
-        q = attention.rotate(q, positions, c.rope_theta)
-        k = attention.rotate(k, positions, c.rope_theta)
-        if cache is None:
-            keys, values = k.swapaxes(1, 2), v.swapaxes(1, 2)
+        q = attention.rotate(q, context.positions, c.rope_theta)
+        k = attention.rotate(k, context.positions, c.rope_theta)
+        if recent is None:
+            out = attention.attend(q, k.swapaxes(1, 2), v.swapaxes(1, 2), context.mask)
         else:
-            rows = jnp.arange(x.shape[0]) if slots is None else slots
-            cache = kv.write(cache, layer, rows, positions, k, v)
-            keys, values = kv.read(cache, layer, slots)
-        out = attention.attend(q, keys, values, mask)
+            recent = kv.extend(recent, context.column, k, v)
+            out = attention.attend_cached(q, past, recent, context.lengths, context.column)
         out_shape, out_axes = (c.num_heads, c.head_dim, c.d_model), ("heads", None, "embed")
         output = Projection(out_shape, out_axes, contract=2, gain=RESIDUAL_GAIN, name="out")
-        return output(out), cache
+        return output(out), recent
 
 
 class FeedForward(nn.Module):
@@ -113,14 +123,14 @@ class Block(nn.Module):
     config: ModelConfig
 
     @nn.compact
-    def __call__(self, carry, layer, positions, mask, slots):
-        c, (x, cache) = self.config, carry
-        mixed, cache = Attention(c, name="attention")(
-            Norm(c.norm_eps, name="attention_norm")(x), cache, layer, positions, mask, slots
+    def __call__(self, x, cached, context):
+        c, (past, recent) = self.config, cached
+        mixed, recent = Attention(c, name="attention")(
+            Norm(c.norm_eps, name="attention_norm")(x), past, recent, context
         )
         x = x + mixed
         feed_forward = (Experts if c.num_experts else FeedForward)(c, name="mlp")
-        return (x + feed_forward(Norm(c.norm_eps, name="mlp_norm")(x)), cache), None
+        return x + feed_forward(Norm(c.norm_eps, name="mlp_norm")(x)), recent
 
 
 class Transformer(nn.Module):
@@ -146,18 +156,22 @@ class Transformer(nn.Module):
             block,
             variable_axes={"params": 0},
             split_rngs={"params": True},
-            in_axes=(0, nn.broadcast, nn.broadcast, nn.broadcast),
+            in_axes=(0, nn.broadcast),
             length=c.num_layers,
             metadata_params={nn.PARTITION_NAME: "layers"},
             unroll=c.scan_unroll,
         )(c)
         self.final_norm = Norm(c.norm_eps)
 
-    def __call__(self, tokens, positions, mask, cache=None, slots=None):
-        x = self.embedding[tokens].astype(self.config.dtype)
-        layers = jnp.arange(self.config.num_layers)
-        (x, cache), _ = self.blocks((x, cache), layers, positions, mask, slots)
-        return self.final_norm(x), cache
+    def __call__(self, tokens, context: Context, past=None, recent=None):
+        x, recent = self.blocks(self.embed(tokens), (past, recent), context)
+        return self.final_norm(x), recent
+
+    def embed(self, tokens):
+        return self.embedding[tokens].astype(self.config.dtype)
+
+    def norm(self, x):
+        return self.final_norm(x)
 
     def logits(self, hidden):
         head = self.embedding.T if self.config.tied else self.head
@@ -167,28 +181,50 @@ class Transformer(nn.Module):
 def init(config: ModelConfig, key: jax.Array) -> Params:
     """Fresh fp32 parameters whose leaves carry logical axis names (`nn.LogicallyPartitioned`)."""
     tokens = jnp.zeros((1, 1), jnp.int32)
-    mask = jnp.ones((1, 1, 1), bool)
-    return Transformer(config).init(key, tokens, tokens, mask)["params"]
+    context = Context(tokens, jnp.ones((1, 1, 1), bool))
+    return Transformer(config).init(key, tokens, context)["params"]
 
 
 def hidden_packed(config: ModelConfig, params: Params, tokens, positions, segment_ids) -> jax.Array:
     """Final hidden states `[B, T, D]` of packed rows; all arguments `[B, T]` int32."""
-    mask = attention.packed_mask(segment_ids)
-    return Transformer(config).apply({"params": params}, tokens, positions, mask)[0]
+    context = Context(positions, attention.packed_mask(segment_ids))
+    return Transformer(config).apply({"params": params}, tokens, context)[0]
 
 
 def hidden_cached(
-    config: ModelConfig, params: Params, tokens, positions, cache: kv.Cache, slots=None
+    config: ModelConfig, params: Params, tokens, lengths, past: kv.Cache, recent: kv.Cache, column=0
 ) -> tuple[jax.Array, kv.Cache]:
-    """Final hidden states `[B, T, D]` of new tokens that extend cache rows.
+    """Final hidden states `[R, T, D]` of new tokens that follow cache rows, and `recent` with their
+    keys and values at columns `column` to `column + T`.
 
     Args:
-        tokens, positions: `[B, T]` int32; a position of at least the cache's length is padding.
-        slots: `[B]` int32, the cache row of each batch row; None when row i is slot i.
+        tokens: `[R, T]` int32, at positions `lengths + column` and on.
+        lengths: `[R]` int32, tokens of each row of `past`.
+        past: rows as `cache.take` gives them.
+        recent: what the dispatch has added so far, up to `column`.
     """
-    length = cache["k"].shape[3]
-    mask = jnp.arange(length)[None, None, :] <= positions[:, :, None]
-    return Transformer(config).apply({"params": params}, tokens, positions, mask, cache, slots)
+    positions = lengths[:, None] + column + jnp.arange(tokens.shape[1])
+    context = Context(positions, lengths=lengths, column=column)
+    if not isinstance(params["blocks"], tuple):
+        return Transformer(config).apply({"params": params}, tokens, context, past, recent)
+    apply = functools.partial(Transformer(config).apply, {"params": params})
+    x, added = apply(tokens, method=Transformer.embed), []
+    for block, *mine in zip(params["blocks"], past, recent, strict=True):
+        x, new = Block(config).apply({"params": block}, x, mine, context)
+        added.append(new)
+    return apply(x, method=Transformer.norm), tuple(added)
+
+
+def unstack(params: Params) -> Params:
+    """The same parameters with `blocks` a tuple of one tree per layer. `hidden_cached` then takes
+    and returns caches that are tuples over layers too, and its layer loop is unrolled.
+
+    On CPU a loop over stacked arrays copies each layer's slice at every step, which costs more than
+    the computation. Elsewhere the compiler reads slices in place.
+    """
+    leaves, tree = jax.tree.flatten(params["blocks"])
+    layers = zip(*leaves, strict=True)  # iterating an array yields its layers
+    return {**params, "blocks": tuple(jax.tree.unflatten(tree, layer) for layer in layers)}
 
 
 def logits(config: ModelConfig, params: Params, hidden: jax.Array) -> jax.Array:

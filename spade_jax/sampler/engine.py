@@ -2,24 +2,30 @@
 
 `submit` queues a request, `advance` moves everything one dispatch further and returns the turns
 that ended, `Handle.extend` appends the next turn's new tokens, `Handle.close` frees the slot. Only
-new tokens are ever read: a turn's stop token and what follows it are prefilled when it continues.
+new tokens are ever read: a turn's stop token and what follows it are prefilled when it continues,
+and a prompt that begins like one whose slot is held is copied from there.
 
-In this engine results are deterministic: prefill chunks are cut from each request's own start, the
-two programs have one shape each, and noise is keyed by (request seed, position). A request's
-log-probs are bit-equal whatever slot, neighbours or load it meets (tests/sampler/test_engine.py).
+Slots that decode are gathered into blocks of `decode_rows`, so that idle ones cost nothing; each
+reads as much of its cache as it fills. Results are deterministic all the same: prefill chunks are
+cut from each turn's own start, a decode chunk begins where the turn or its last chunk ended, what a
+row reads depends on its own length, every program has its one number of rows, and noise is keyed by
+(request seed, position). A request's log-probs are bit-equal whatever slot, neighbours or load it
+meets (tests/sampler/test_engine.py).
 """
 
 import dataclasses
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
 
 from spade_jax import models
+from spade_jax.sampler.prefixes import Prefixes
 from spade_jax.sampler.programs import DecodeInputs, Programs
 
-MAX_STOP_IDS = 4
+MAX_STOP_IDS = 128
+PREFILLS = 4  # most prefill dispatches before running turns decode again
 
 
 class ContextError(ValueError):
@@ -29,28 +35,52 @@ class ContextError(ValueError):
 @dataclasses.dataclass(frozen=True)
 class EngineSettings:
     """Attributes:
-    num_slots: episodes that decode together.
+    num_slots: episodes whose caches are held.
     max_len: tokens of one cache row, prompt and replies together.
-    prefill_rows, prefill_chunk: shape of one prefill dispatch.
+    prefill_tokens: positions of one prefill dispatch.
+    prefill_chunks: lengths of its rows, rising; a turn reads its new tokens in chunks of the last,
+        the rest in the shortest that holds it.
+    decode_rows: slots of one decode dispatch; 0: all of them, which suits accelerators, where a
+        step costs about the same for any number.
     decode_chunk: most tokens of one decode dispatch.
     """
 
     num_slots: int
     max_len: int
-    prefill_rows: int = 16
-    prefill_chunk: int = 16
+    prefill_tokens: int = 256
+    prefill_chunks: tuple[int, ...] = (16, 64)
+    decode_rows: int = 16
     decode_chunk: int = 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One episode's first prompt and how to sample all its turns."""
+    """One episode's first prompt and how to sample all its turns.
+
+    Attributes:
+        temperature: 0 is greedy.
+        top_k, top_p: sample among the likeliest tokens only, see `sampling.truncate`; the log-probs
+            are then of that policy. 0 and 1: among all.
+    """
 
     tokens: Sequence[int]
     max_new_tokens: int
     seed: int
     temperature: float
     stop_ids: Sequence[int]
+    top_k: int = 0
+    top_p: float = 1.0
+
+    def __post_init__(self):
+        if not len(self.tokens):
+            raise ValueError("a request needs at least one prompt token")
+        if len(self.stop_ids) > MAX_STOP_IDS:
+            raise ValueError(f"{len(self.stop_ids)} stop ids, at most {MAX_STOP_IDS} can be")
+        if self.temperature < 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
+            raise ValueError(
+                f"temperature={self.temperature}, top_k={self.top_k}, top_p={self.top_p}: expected"
+                " at least 0, at least 0, and above 0 up to 1"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,10 +96,12 @@ class Turn:
 
 @dataclasses.dataclass
 class Stats:
-    """Counters since the weights were loaded; `slot_steps` counts decode steps times slots."""
+    """Counters since the weights were loaded; `slot_steps` counts decode steps times rows,
+    `shared_tokens` what was copied from another slot instead of prefilled."""
 
     sampled_tokens: int = 0
     prefilled_tokens: int = 0
+    shared_tokens: int = 0
     slot_steps: int = 0
     dispatches: int = 0
 
@@ -89,6 +121,7 @@ class Handle:
     budget: int
     slot: int | None = None
     length: int = 0  # tokens in the cache
+    shares: "tuple[int, Handle] | None" = None  # how many tokens to copy, and from whom
     tokens: list[int] = dataclasses.field(default_factory=list)  # sampled in this turn
     logprobs: list[float] = dataclasses.field(default_factory=list)
 
@@ -113,14 +146,16 @@ class Engine:
 
     def __init__(self, config: models.ModelConfig, mesh, settings: EngineSettings):
         self.settings, self.stats = settings, Stats()
+        slack = max(settings.decode_chunk, *settings.prefill_chunks)
         self._programs = Programs(
-            config, mesh, settings.num_slots, settings.max_len, settings.decode_chunk
+            config, mesh, settings.num_slots, settings.max_len, settings.decode_chunk, slack
         )
         self._cache = self._programs.empty_cache()
-        self._params, self._version = None, -1
+        self._params, self._loaded, self._version = None, None, -1
         self._queue: deque[Handle] = deque()
         self._free = list(range(settings.num_slots))[::-1]
         self._running: list[Handle] = []
+        self._prefixes = Prefixes(settings.prefill_chunks[-1])
         self._submitted = 0
 
     def load(self, params: models.Params, version: int) -> None:
@@ -131,21 +166,18 @@ class Engine:
         """
         if self._queue or len(self._free) < self.settings.num_slots:
             raise RuntimeError("parameters cannot change while episodes are open")
-        self._params, self._version, self.stats = params, version, Stats()
+        if params is not self._loaded:
+            self._loaded, self._params = params, self._programs.ready(params)
+        self._version, self.stats = version, Stats()
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.
 
         Raises:
             ContextError: the prompt leaves no room for a reply.
-            ValueError: an empty prompt or too many stop ids.
         """
         if self._params is None:
             raise RuntimeError("load parameters before submitting requests")
-        if not request.tokens:
-            raise ValueError("a request needs at least one prompt token")
-        if len(request.stop_ids) > MAX_STOP_IDS:
-            raise ValueError(f"{len(request.stop_ids)} stop ids, at most {MAX_STOP_IDS} can be")
         self.check_fits(len(request.tokens))
         handle = Handle(
             self, request, self._submitted, list(request.tokens), request.max_new_tokens
@@ -167,6 +199,7 @@ class Engine:
         if handle.slot is None:
             self._queue.remove(handle)
         else:
+            self._prefixes.remove(handle)
             self._free.append(handle.slot)
             handle.slot = None
         if handle in self._running:
@@ -181,61 +214,153 @@ class Engine:
             RuntimeError: requests wait for a slot, but every slot is held by a handle whose turn is
                 over: the caller must extend or close one first.
         """
-        while self._queue and self._free:
-            handle = self._queue.popleft()
-            handle.slot = self._free.pop()
-            self._running.append(handle)
+        self._admit()
         if self._queue and not self._running:
             raise RuntimeError("every slot is held by a finished turn: extend or close a handle")
         self._running.sort(key=lambda handle: handle.order)
         self._prefill()
-        return self._decode() if self._running else []
+        return self._decode()
+
+    def warm_up(self) -> None:
+        """Compiles every program, so that no later call does.
+
+        Raises:
+            RuntimeError: no parameters are loaded.
+        """
+        if self._params is None:
+            raise RuntimeError("load parameters before warming up")
+        for past in self._programs.past_lengths:
+            for width in self.settings.prefill_chunks:
+                self._read([], width, past)
+            for top_k in (0, 1):
+                inputs = self._decode_inputs([])
+                inputs = inputs._replace(top_k=inputs.top_k + top_k)
+                self._cache, _ = self._programs.decode(self._params, self._cache, inputs, past)
+            nobody = np.full(1, self.settings.num_slots, np.int32)
+            self._cache = self._programs.copy(self._cache, 0 * nobody, nobody, past)
 
     def compiles(self) -> int:
         return self._programs.compiles()
 
+    def _admit(self) -> None:
+        """Gives free slots to the requests that wait longest."""
+        while self._queue and self._free:
+            handle = self._queue.popleft()
+            handle.slot = self._free.pop()
+            known = handle.pending[:-1]
+            handle.shares = self._prefixes.longest(known)
+            self._prefixes.add(handle, known)
+            self._running.append(handle)
+
     def _prefill(self) -> None:
-        rows, width = self.settings.prefill_rows, self.settings.prefill_chunk
-        while waiting := [h for h in self._running if len(h.pending) > 1][:rows]:
-            slots = np.zeros(rows, np.int32)
-            tokens = np.zeros((rows, width), np.int32)
-            positions = np.full((rows, width), self.settings.max_len, np.int32)
-            for row, handle in enumerate(waiting):
-                part = handle.pending[: min(width, len(handle.pending) - 1)]
-                slots[row] = handle.slot
-                tokens[row, : len(part)] = part
-                positions[row, : len(part)] = handle.length + np.arange(len(part))
-                del handle.pending[: len(part)]
-                handle.length += len(part)
-                self.stats.prefilled_tokens += len(part)
-            self._cache = self._programs.prefill(
-                self._params, self._cache, slots, tokens, positions
-            )
-            self.stats.dispatches += 1
+        """Reads pending tokens: all but the last, which the decode program reads."""
+        for _ in range(PREFILLS):
+            self._copy_shared()
+            waiting = [h for h in self._running if len(h.pending) > 1 and h.shares is None]
+            if not waiting:
+                return
+            width, past = self._shape(waiting[0])
+            alike = [handle for handle in waiting if self._shape(handle) == (width, past)]
+            self._read(alike[: self._prefill_rows(width)], width, past)
+
+    def _copy_shared(self) -> None:
+        for handle in self._running:
+            if handle.shares is None:
+                continue
+            length, owner = handle.shares
+            if owner.slot is None:
+                handle.shares = None  # it ended before it had read that far
+            elif owner.length >= length:
+                past = self._programs.past_for(length)
+                source, target = (np.full(1, h.slot, np.int32) for h in (owner, handle))
+                self._cache = self._programs.copy(self._cache, source, target, past)
+                self.stats.dispatches += 1
+                self.stats.shared_tokens += length
+                handle.length, handle.shares = length, None
+                del handle.pending[:length]
+
+    def _shape(self, handle: Handle) -> tuple[int, int]:
+        """`(row length, past)` of the handle's next prefill."""
+        left = len(handle.pending) - 1
+        chunks = self.settings.prefill_chunks
+        width = next((chunk for chunk in chunks if chunk >= left), chunks[-1])
+        return width, self._programs.past_for(handle.length)
+
+    def _prefill_rows(self, width: int) -> int:
+        return max(1, min(self.settings.prefill_tokens // width, self.settings.num_slots))
+
+    def _read(self, handles: Sequence[Handle], width: int, past: int) -> None:
+        """Prefills one chunk of each handle."""
+        rows = self._prefill_rows(width)
+        slots = np.full(rows, self.settings.num_slots, np.int32)
+        tokens, lengths = np.zeros((rows, width), np.int32), np.zeros(rows, np.int32)
+        for row, handle in enumerate(handles):
+            part = handle.pending[: min(width, len(handle.pending) - 1)]
+            slots[row], lengths[row], tokens[row, : len(part)] = handle.slot, handle.length, part
+            del handle.pending[: len(part)]
+            handle.length += len(part)
+            self.stats.prefilled_tokens += len(part)
+        self._cache = self._programs.prefill(
+            self._params, self._cache, slots, tokens, lengths, past
+        )
+        self.stats.dispatches += 1
 
     def _decode(self) -> list[Turn]:
-        self._cache, outputs = self._programs.decode(
-            self._params, self._cache, self._decode_inputs()
-        )
-        outputs = jax.device_get(outputs)
+        """One chunk of every turn that has nothing left to read. All blocks are dispatched before
+        the first result is waited for."""
+        started = []
+        for block, past in self._blocks():
+            inputs = self._decode_inputs(block)
+            self._cache, outputs = self._programs.decode(self._params, self._cache, inputs, past)
+            started.append((block, outputs))
+        turns = []
+        for block, outputs in started:
+            turns += self._take_in(block, jax.device_get(outputs))
+        ended = {turn.handle for turn in turns}
+        self._running = [handle for handle in self._running if handle not in ended]
+        return sorted(turns, key=lambda turn: turn.handle.order)
+
+    def _blocks(self) -> Iterator[tuple[list[Handle], int]]:
+        """Turns that decode together, and the past that they read."""
+        ready = [handle for handle in self._running if len(handle.pending) == 1]
+        if not self.settings.decode_rows:
+            if ready:
+                yield ready, self._programs.past_lengths[-1]
+            return
+        by_past: dict[int, list[Handle]] = {}
+        for handle in ready:
+            by_past.setdefault(self._programs.past_for(handle.length), []).append(handle)
+        for past, alike in by_past.items():
+            for start in range(0, len(alike), self._decode_rows()):
+                yield alike[start : start + self._decode_rows()], past
+
+    def _decode_rows(self) -> int:
+        slots = self.settings.num_slots
+        return min(self.settings.decode_rows or slots, slots)
+
+    def _take_in(self, block: Sequence[Handle], outputs) -> list[Turn]:
+        """Adds what a block sampled to its handles; the turns that ended."""
         self.stats.dispatches += 1
-        self.stats.slot_steps += int(outputs.count.max()) * self.settings.num_slots
-        turns, still = [], []
-        for handle in self._running:
-            count = int(outputs.count[handle.slot])
-            new = outputs.tokens[handle.slot, :count].tolist()
+        self.stats.slot_steps += int(outputs.count.max()) * self._decode_rows()
+        turns = []
+        for row, handle in self._rows(block):
+            count = int(outputs.count[row])
+            new = outputs.tokens[row, :count].tolist()
             handle.tokens += new
-            handle.logprobs += outputs.logprobs[handle.slot, :count].tolist()
+            handle.logprobs += outputs.logprobs[row, :count].tolist()
             handle.pending = new[-1:]
             handle.length += count
             self.stats.sampled_tokens += count
-            stopped = bool(outputs.stopped[handle.slot])
+            stopped = bool(outputs.stopped[row])
             if stopped or self._room(handle) == 0:
                 turns.append(self._finish(handle, stopped))
-            else:
-                still.append(handle)
-        self._running = still
         return turns
+
+    def _rows(self, block: Sequence[Handle]) -> Iterator[tuple[int, Handle]]:
+        """The row of each handle in the arrays of a decode dispatch: its slot if they hold all."""
+        whole = self._decode_rows() == self.settings.num_slots
+        for row, handle in enumerate(block):
+            yield (handle.slot if whole else row), handle
 
     def _room(self, handle: Handle) -> int:
         """Tokens that this turn may still sample."""
@@ -247,15 +372,18 @@ class Engine:
         handle.tokens, handle.logprobs = [], []
         return turn
 
-    def _decode_inputs(self) -> DecodeInputs:
-        slots = self.settings.num_slots
-        token, position, budget = (np.zeros(slots, np.int32) for _ in range(3))
-        seed, temperature = np.zeros(slots, np.uint32), np.zeros(slots, np.float32)
-        stop = np.full((slots, MAX_STOP_IDS), -1, np.int32)
-        for handle in self._running:
-            slot, request = handle.slot, handle.request
-            token[slot], position[slot] = handle.pending[0], handle.length
-            budget[slot] = self._room(handle)
-            seed[slot], temperature[slot] = request.seed, request.temperature
-            stop[slot, : len(request.stop_ids)] = request.stop_ids
-        return DecodeInputs(token, position, budget, seed, temperature, stop)
+    def _decode_inputs(self, block: Sequence[Handle]) -> DecodeInputs:
+        rows = self._decode_rows()
+        token, length, budget, top_k = (np.zeros(rows, np.int32) for _ in range(4))
+        slot = np.full(rows, self.settings.num_slots, np.int32)
+        seed, temperature = np.zeros(rows, np.uint32), np.zeros(rows, np.float32)
+        top_p = np.ones(rows, np.float32)
+        stop = np.full((rows, MAX_STOP_IDS), -1, np.int32)
+        for row, handle in self._rows(block):
+            request = handle.request
+            slot[row], token[row], length[row] = handle.slot, handle.pending[0], handle.length
+            budget[row] = self._room(handle)
+            seed[row], temperature[row] = request.seed, request.temperature
+            top_k[row], top_p[row] = request.top_k, request.top_p
+            stop[row, : len(request.stop_ids)] = request.stop_ids
+        return DecodeInputs(slot, token, length, budget, seed, temperature, top_k, top_p, stop)

@@ -1,4 +1,4 @@
-"""The two jitted programs of the sampler. Every shape is fixed when the engine is built."""
+"""The jitted programs of the sampler. Every shape is known when the engine is built."""
 
 import functools
 from typing import NamedTuple
@@ -7,31 +7,38 @@ import jax
 import jax.numpy as jnp
 
 from spade_jax import models, parallel
+from spade_jax.models import cache as kv
+from spade_jax.sampler.sampling import sample, truncate
 
 
 class DecodeInputs(NamedTuple):
-    """What a decode dispatch needs to know about each of the S slots.
+    """What a decode dispatch needs to know about each of its B rows.
 
     Attributes:
-        token: `[S]` int32, the newest token, not yet in the cache.
-        position: `[S]` int32, its position in the episode.
-        budget: `[S]` int32, tokens that the slot may still sample; 0 for an idle slot.
-        seed: `[S]` uint32, the request's noise seed.
-        temperature: `[S]` fp32; 0 is greedy.
-        stop: `[S, K]` int32 stop ids, padded with -1.
+        slot: `[B]` int32, its cache row; the number of slots for an idle row.
+        token: `[B]` int32, the newest token, not yet in the cache.
+        length: `[B]` int32, tokens in the cache, which is the token's position.
+        budget: `[B]` int32, tokens that the row may still sample; 0 for an idle row.
+        seed: `[B]` uint32, the request's noise seed.
+        temperature: `[B]` fp32; 0 is greedy.
+        top_k, top_p: `[B]` int32 and fp32, see `sampling.truncate`.
+        stop: `[B, K]` int32 stop ids, padded with -1.
     """
 
+    slot: jax.Array
     token: jax.Array
-    position: jax.Array
+    length: jax.Array
     budget: jax.Array
     seed: jax.Array
     temperature: jax.Array
+    top_k: jax.Array
+    top_p: jax.Array
     stop: jax.Array
 
 
 class DecodeOutputs(NamedTuple):
-    """`tokens`, `logprobs` `[S, chunk]`, of which the first `count` `[S]` are sampled; `stopped`
-    `[S]` says whether the last one is a stop id."""
+    """`tokens`, `logprobs` `[B, chunk]`, of which the first `count` `[B]` are sampled; `stopped`
+    `[B]` says whether the last one is a stop id."""
 
     tokens: jax.Array
     logprobs: jax.Array
@@ -39,41 +46,98 @@ class DecodeOutputs(NamedTuple):
     stopped: jax.Array
 
 
-def sample(logits, seed, position, temperature) -> tuple[jax.Array, jax.Array]:
-    """One token per row from softmax(logits / temperature), with its log-prob under that policy.
+class Programs:
+    """One model's programs on one mesh. Those that take a cache consume it.
 
-    The noise depends on (request seed, position) only, so neither the slot nor the neighbours
-    change what a request samples. At temperature 0 the token is the argmax and the log-prob that of
-    temperature 1.
-
-    Args:
-        logits: `[S, V]` fp32.
-        seed: `[S]` uint32.
-        position: `[S]` int32.
-        temperature: `[S]` fp32.
+    The lengths of the past that programs read are `past_lengths`: 0, then powers of two times
+    `LEAST_PAST`, up to a whole row. A row always reads the shortest that holds it, whatever its
+    neighbours need, so that its results do not depend on them.
     """
-    logp = jax.nn.log_softmax(logits / jnp.where(temperature > 0, temperature, 1.0)[:, None])
-    keys = jax.vmap(lambda s, p: jax.random.fold_in(jax.random.key(s), p))(seed, position)
-    noise = jax.vmap(lambda key: jax.random.gumbel(key, logits.shape[1:]))(keys)
-    noise = jnp.where(temperature[:, None] > 0, noise, 0.0)
-    token = jnp.argmax(logp + noise, axis=-1).astype(jnp.int32)
-    return token, jnp.take_along_axis(logp, token[:, None], axis=-1)[:, 0]
+
+    LEAST_PAST = 128
+
+    def __init__(
+        self, config: models.ModelConfig, mesh, num_slots: int, length: int, chunk: int, slack: int
+    ):
+        """`slack`: most positions that one dispatch writes at or after a row's last token."""
+        self._config, self._chunk = config, chunk
+        self._unstack = mesh.devices.flat[0].platform == "cpu"
+        self._every_row = num_slots
+        row = parallel.sharding(mesh, None, "slots", "kv_heads", None, None)
+        alone = parallel.sharding(mesh, "slots", "kv_heads", None, None)
+        self._cache_sharding = alone if self._unstack else row
+        self.past_lengths = _doubling(self.LEAST_PAST, length)
+        self.empty_cache = jax.jit(
+            lambda: models.init_cache(config, num_slots, length + slack, not self._unstack),
+            out_shardings=self._cache_sharding,
+        )
+        outputs = (self._cache_sharding, parallel.replicated(mesh))
+        self._prefill = jax.jit(
+            functools.partial(_prefill, config), static_argnames="past", donate_argnums=1,
+            out_shardings=self._cache_sharding,
+        )  # fmt: skip
+        self._decode = jax.jit(
+            functools.partial(_decode, config, chunk), static_argnames=("past", "whole", "narrow"),
+            donate_argnums=1, out_shardings=outputs,
+        )  # fmt: skip
+        self._copy = jax.jit(
+            kv.copy, static_argnums=3, donate_argnums=0, out_shardings=self._cache_sharding
+        )
+        self._layers = jax.jit(models.unstack)
+
+    def ready(self, params: models.Params) -> models.Params:
+        """The parameters as the programs take them: on CPU by layer, see `models.unstack`."""
+        return self._layers(params) if self._unstack else params
+
+    def past_for(self, length: int) -> int:
+        """The past that a row with `length` tokens in the cache reads."""
+        return next(past for past in self.past_lengths if past >= length)
+
+    def prefill(self, params, cache, slots, tokens, lengths, past: int):
+        """Writes known tokens `[R, C]` behind the `lengths` `[R]` of the rows `slots` `[R]`."""
+        return self._prefill(params, cache, slots, tokens, lengths, past=past)
+
+    def decode(self, params, cache, inputs: DecodeInputs, past: int):
+        """`(cache, DecodeOutputs)`: samples up to a chunk of tokens in every row with a budget."""
+        whole = inputs.slot.shape[0] == self._every_row
+        narrow = bool((inputs.top_k > 0).any() or (inputs.top_p < 1).any())
+        return self._decode(params, cache, inputs, past=past, whole=whole, narrow=narrow)
+
+    def copy(self, cache, source, target, past: int):
+        """Copies the first `past` positions of rows `source` `[R]` to rows `target` `[R]`."""
+        return self._copy(cache, source, target, past)
+
+    def compiles(self) -> int:
+        """Distinct programs compiled so far."""
+        jitted = (self._prefill, self._decode, self._copy)
+        return sum(function._cache_size() for function in jitted)
 
 
-def _prefill(config, params, cache, slots, tokens, positions):
-    """Writes a chunk of known tokens, `[R, C]`, into the cache rows `slots` `[R]`."""
-    return models.hidden_cached(config, params, tokens, positions, cache, slots)[1]
+def _doubling(least: int, most: int) -> tuple[int, ...]:
+    lengths = [0, least]
+    while lengths[-1] < most:
+        lengths.append(2 * lengths[-1])
+    return (*lengths[:-1], most)
 
 
-def _decode(config, chunk, params, cache, inputs: DecodeInputs):
-    """Samples up to `chunk` tokens in every slot with a budget; ends early when none is left."""
-    length, slots = cache["k"].shape[3], inputs.token.shape[0]
+def _prefill(config, params, cache, slots, tokens, lengths, past):
+    recent = models.init_cache(config, *tokens.shape, _stacked(cache))
+    old = kv.take(cache, slots, past)
+    _, recent = models.hidden_cached(config, params, tokens, lengths, old, recent)
+    return kv.put(cache, slots, lengths, recent)
+
+
+def _decode(config, chunk, params, cache, inputs: DecodeInputs, past, whole, narrow):
+    """`whole`: the rows are all slots in order. `narrow`: some row has a top-k or top-p."""
+    rows = inputs.token.shape[0]
     outputs = DecodeOutputs(
-        tokens=jnp.zeros((slots, chunk), jnp.int32),
-        logprobs=jnp.zeros((slots, chunk), jnp.float32),
-        count=jnp.zeros(slots, jnp.int32),
-        stopped=jnp.zeros(slots, bool),
+        tokens=jnp.zeros((rows, chunk), jnp.int32),
+        logprobs=jnp.zeros((rows, chunk), jnp.float32),
+        count=jnp.zeros(rows, jnp.int32),
+        stopped=jnp.zeros(rows, bool),
     )
+    old = kv.take(cache, None if whole else inputs.slot, past)
+    recent = models.init_cache(config, rows, chunk, _stacked(cache))
 
     def running(outputs):
         return ~outputs.stopped & (outputs.count < inputs.budget)
@@ -83,44 +147,27 @@ def _decode(config, chunk, params, cache, inputs: DecodeInputs):
         return (step < chunk) & running(outputs).any()
 
     def one(carry):
-        step, token, cache, outputs = carry
+        step, token, recent, outputs = carry
         active = running(outputs)
-        here = inputs.position + step
-        position = jnp.where(active, here, length)[:, None]
-        hidden, cache = models.hidden_cached(config, params, token[:, None], position, cache)
+        hidden, recent = models.hidden_cached(
+            config, params, token[:, None], inputs.length, old, recent, step
+        )
         logits = models.logits(config, params, hidden[:, 0])
-        token, logprob = sample(logits, inputs.seed, here + 1, inputs.temperature)
+        if narrow:
+            logits = truncate(logits, inputs.temperature, inputs.top_k, inputs.top_p)
+        position = inputs.length + step + 1
+        token, logprob = sample(logits, inputs.seed, position, inputs.temperature)
         outputs = DecodeOutputs(
             tokens=outputs.tokens.at[:, step].set(token),
             logprobs=outputs.logprobs.at[:, step].set(logprob),
             count=outputs.count + active,
             stopped=outputs.stopped | active & (token[:, None] == inputs.stop).any(axis=1),
         )
-        return step + 1, token, cache, outputs
+        return step + 1, token, recent, outputs
 
-    _, _, cache, outputs = jax.lax.while_loop(more, one, (0, inputs.token, cache, outputs))
-    return cache, outputs
+    _, _, recent, outputs = jax.lax.while_loop(more, one, (0, inputs.token, recent, outputs))
+    return kv.put(cache, inputs.slot, inputs.length, recent), outputs
 
 
-class Programs:
-    """`prefill(params, cache, slots, tokens, positions) -> cache` and
-    `decode(params, cache, inputs) -> (cache, outputs)`; both consume the cache they are given."""
-
-    def __init__(self, config: models.ModelConfig, mesh, num_slots: int, length: int, chunk: int):
-        rows = parallel.sharding(mesh, None, "slots", "kv_heads", None, None)
-        cache = {"k": rows, "v": rows}
-        self.empty_cache = jax.jit(
-            lambda: models.init_cache(config, num_slots, length), out_shardings=cache
-        )
-        self.prefill = jax.jit(
-            functools.partial(_prefill, config), donate_argnums=1, out_shardings=cache
-        )
-        self.decode = jax.jit(
-            functools.partial(_decode, config, chunk),
-            donate_argnums=1,
-            out_shardings=(cache, parallel.replicated(mesh)),
-        )
-
-    def compiles(self) -> int:
-        """Distinct shapes compiled so far: 2 after warm-up and for ever."""
-        return self.prefill._cache_size() + self.decode._cache_size()
+def _stacked(cache) -> bool:
+    return not isinstance(cache, tuple)

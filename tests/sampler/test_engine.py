@@ -10,7 +10,7 @@ from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
 
 CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
 SETTINGS = EngineSettings(
-    num_slots=6, max_len=48, prefill_rows=4, prefill_chunk=5, decode_chunk=4
+    num_slots=6, max_len=48, prefill_tokens=20, prefill_chunks=(3, 5), decode_rows=4, decode_chunk=4
 )
 STOP = 3
 
