@@ -19,7 +19,7 @@ import numpy as np
 from spade_jax import models
 from spade_jax.sampler.programs import DecodeInputs, Programs
 
-MAX_STOP_IDS = 4
+MAX_STOP_IDS = 128
 
 
 class ContextError(ValueError):
