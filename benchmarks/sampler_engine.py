@@ -19,7 +19,7 @@ class SlotEngine:
             d_ff=shape.ffn_dim, rope_theta=1e6, qk_norm=True, tied=False, dtype=shape.dtype,
             remat=False, scan_unroll=shape.num_layers,
         )  # fmt: skip
-        params = parallel.unbox(models.init(config, jax.random.key(0)))
+        params = jax.jit(lambda key: parallel.unbox(models.init(config, key)))(jax.random.key(0))
         params["head"] = LOGIT_SPREAD * params["head"]
         self.num_params = models.num_params(params)
         mesh = parallel.make_mesh({}, jax.devices()[:1])
