@@ -67,13 +67,13 @@ class Worker:
 
 
 class Engines:
-    """Answers requests with the engines of one adapter, each built when first needed."""
+    """Answers requests with engines of one adapter, of which the latest is kept."""
 
     def __init__(self, adapter: str):
         import jax
 
         self._make = importlib.import_module(adapter).make_engine
-        self._shape, self._engines, self._compiles = ModelShape(), {}, 0
+        self._shape, self._key, self._latest, self._compiles = ModelShape(), None, None, 0
         jax.monitoring.register_event_duration_secs_listener(self._count)
         self._about = {"jax": jax.__version__, "device": jax.devices()[0].device_kind}
 
@@ -104,9 +104,10 @@ class Engines:
     def _engine(self, part: Part):
         # Stop ids belong to the key because one of the two compiles them in.
         key = part.max_len, part.slots, part.num_stop
-        if key not in self._engines:
-            self._engines[key] = self._make(self._shape, part.max_len, part.slots)
-        return self._engines[key]
+        if key != self._key:
+            self._latest = None  # its memory is free before the next one needs its own
+            self._key, self._latest = key, self._make(self._shape, part.max_len, part.slots)
+        return self._latest
 
     def _count(self, event: str, _seconds: float, **_) -> None:
         self._compiles += event.endswith("/backend_compile_duration")
