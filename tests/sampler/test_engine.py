@@ -1,5 +1,7 @@
 """The engine's promises: bit-equal results whatever the load, and the learner's own log-probs."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -149,10 +151,37 @@ def test_the_context_ends_a_turn_and_refuses_what_cannot_fit(engine):
 
 
 def test_no_shape_is_new_after_warm_up(engine):
-    run(engine, [request(0)])
+    engine.warm_up()
     before = engine.compiles()
-    run(engine, [request(s, 1 + s % 20, 1 + s % 9, stop=(s, s + 1)) for s in range(30)])
-    assert engine.compiles() == before == 2
+    requests = [request(s, 1 + s % 20, 1 + s % 9, stop=(s, s + 1)) for s in range(30)]
+    narrow = [dataclasses.replace(item, top_k=5, top_p=0.8) for item in requests]
+    run(engine, [*requests, *requests, *narrow])
+    assert engine.compiles() == before
+
+
+def test_a_common_prefix_is_read_once_and_changes_nothing(engine):
+    tokens = request(0, length=23).tokens
+    group = [Request(tokens, 9, seed, 1.0, ()) for seed in range(4)]
+    longer = [Request([*tokens[:17], *more], 9, 50, 1.0, ()) for more in ([9], [8, 7, 6, 5, 4, 3])]
+    alone = [run(engine, [item])[0] for item in (*group, *longer)]
+    engine.load(engine._loaded, 7)
+    together = run(engine, [*group, *longer])
+    for one, other in zip(alone, together, strict=True):
+        assert (one.tokens, one.logprobs) == (other.tokens, other.logprobs)
+    assert engine.stats.shared_tokens == 3 * 22 + 2 * 15
+    assert engine.stats.prefilled_tokens == 22 + (17 - 15) + (22 - 15)
+
+
+def test_a_prefix_whose_owner_is_gone_is_read_anew(engine):
+    tokens = request(0, length=23).tokens
+    first, second = (Request(tokens, 4, seed, 1.0, ()) for seed in (1, 2))
+    (alone,) = run(engine, [second])
+    owner, follower = engine.submit(first), engine.submit(second)
+    engine._admit()
+    owner.close()
+    (turn,) = drain(engine, [follower])
+    follower.close()
+    assert (turn.tokens, turn.logprobs) == (alone.tokens, alone.logprobs)
 
 
 def test_waiting_for_slots_that_nobody_frees_is_an_error_not_a_hang(engine):

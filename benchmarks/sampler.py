@@ -1,0 +1,229 @@
+"""python -m benchmarks.sampler: the sampling engine beside google-tunix 0.1.7, part by part.
+
+Each engine has a process of its own, tunix an environment of its own, made at the first run under
+`--cache`. They take turns, round by round, so that only one computes and both meet the same noise
+of the machine. A part is played once to compile and `--rounds` times for the table. Both must have
+equally many parameters, and lengths that can come from one distribution: see `sampler_workload`.
+
+The bounds of `sampler_roofline` are measured in our engine's process. `--scaling` adds our engine
+alone over more slots and longer cache rows; `--alone` leaves tunix out; `--json=FILE` keeps all.
+Half an hour on two cores.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import statistics
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+from scipy import stats
+
+from benchmarks import sampler_roofline as roofline
+from benchmarks.sampler_worker import Worker
+from benchmarks.sampler_workload import PARTS, ModelShape, Part, Reply
+
+OURS, TUNIX = "benchmarks.sampler_engine", "benchmarks.sampler_tunix"
+REQUIREMENTS = Path(__file__).with_name("sampler_tunix.txt")
+SAME = 1e-4  # chance at which one distribution of lengths is no longer believed, per part
+COLUMNS = {
+    "tok/s": "tok_s", "tunix tok/s": "tunix_tok_s", "ratio": "ratio", "lowest": "lowest_ratio",
+    "highest": "highest_ratio", "per CPU second": "cpu_ratio", "slot use": "slot_use",
+    "tunix slot use": "tunix_slot_use", "compiles": "compiles", "tunix compiles": "tunix_compiles",
+    "of roof": "of_roof", "of floor": "of_floor", "lengths p": "same_lengths_p",
+}  # fmt: skip
+ALONE = "tok_s", "slot_use", "compiles", "of_roof", "of_floor"
+SLOTS, ROWS = (16, 64, 256), (256, 512, 1024, 2048, 4096)
+
+
+class UnequalError(Exception):
+    """The two engines do not do the same work, so that their times cannot be compared."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """What one engine did in one round; see `Engines.play` of the worker."""
+
+    calls: list[list[Reply]]
+    wall: float
+    cpu: float
+    slot_steps: int
+    compiles: int
+    num_params: int
+
+    @property
+    def lengths(self) -> list[int]:
+        return [reply.sampled for call in self.calls for reply in call]
+
+    @property
+    def rate(self) -> float:
+        """Useful tokens per second: those up to and with the stop id."""
+        return sum(self.lengths) / self.wall
+
+    @property
+    def cpu_rate(self) -> float:
+        return sum(self.lengths) / self.cpu
+
+
+def main() -> None:
+    options = _options()
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(Worker.of(OURS))
+        about = ours.ask("about")
+        tunix = None
+        if not options.alone:
+            python = options.tunix_python or tunix_python(options.cache)
+            tunix = stack.enter_context(Worker.of(TUNIX, str(python)))
+            if (theirs := tunix.ask("about"))["device"] != about["device"]:
+                raise UnequalError(f"our engine runs on {about['device']}, tunix on {theirs}")
+            about["tunix_jax"] = theirs["jax"]
+        peaks = measured_peaks(ours)
+        print(json.dumps(about | {"gflops": peaks.flops / 1e9, "gb_s": peaks.bandwidth / 1e9}))
+        result = {"about": about, "peaks": dataclasses.asdict(peaks), "parts": {}, "scaling": {}}
+        print_header(["part", *COLUMNS])
+        for name in options.parts:
+            rounds = play_rounds(PARTS[name], ours, tunix, options.rounds)
+            row = summary(PARTS[name], *rounds, peaks)
+            result["parts"][name] = row
+            print_row([name, *(row.get(key, "-") for key in COLUMNS.values())])
+        if options.scaling:
+            print_header(["slots x row", *ALONE])
+            for part in scaling_parts():
+                rounds, _ = play_rounds(part, ours, None, options.rounds)
+                row = alone(part, rounds, peaks)
+                result["scaling"][part.name] = row
+                print_row([part.name, *(row[key] for key in ALONE)])
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--rounds", type=int, default=5, help="per part, after one to compile")
+    parser.add_argument("--alone", action="store_true", help="our engine only")
+    parser.add_argument("--scaling", action="store_true", help="our engine at other sizes, too")
+    parser.add_argument("--tunix-python", type=Path, help="an interpreter that imports tunix")
+    cache = Path.home() / ".cache" / "spade_jax"
+    parser.add_argument("--cache", type=Path, default=cache, help="where environments are made")
+    parser.add_argument("--json", type=Path, help="a file for all numbers")
+    return parser.parse_args()
+
+
+def tunix_python(cache: Path) -> Path:
+    """The interpreter of an environment with tunix, made anew when its requirements changed."""
+    folder, wanted = cache / "tunix", REQUIREMENTS.read_text()
+    python, stamp = folder / "bin" / "python", folder / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"making an environment for tunix in {folder}", file=sys.stderr)
+        venv.create(folder, clear=True, with_pip=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS]
+        subprocess.run(install, check=True)
+        stamp.write_text(wanted)
+    return python
+
+
+def measured_peaks(worker: Worker) -> roofline.Peaks:
+    answer = worker.ask("peaks", rows=sorted({part.slots for part in PARTS.values()} | {*SLOTS}))
+    answer["step"] = {int(rows): seconds for rows, seconds in answer["step"].items()}
+    return roofline.Peaks(**answer)
+
+
+def play_rounds(
+    part: Part, ours: Worker, tunix: Worker | None, rounds: int
+) -> tuple[list[Round], list[Round]]:
+    """`rounds` of each engine, in pairs that swap order every time. The first plays are dropped."""
+    played = {worker: [] for worker in (ours, tunix) if worker}
+    for seed in range(rounds + 1):
+        for worker in list(played)[:: 1 if seed % 2 else -1]:
+            answer = worker.ask("play", part=dataclasses.asdict(part), seed=seed)
+            answer["calls"] = [[Reply(*reply) for reply in call] for call in answer["calls"]]
+            played[worker].append(Round(**answer))
+    return played[ours][1:], played[tunix][1:] if tunix else []
+
+
+def summary(part: Part, ours: list[Round], tunix: list[Round], peaks: roofline.Peaks) -> dict:
+    """One part's numbers; those that compare only when tunix played.
+
+    Raises:
+        UnequalError: see `check_equal`.
+    """
+    row = alone(part, ours, peaks)
+    if not tunix:
+        return row
+    same = check_equal(part.name, ours, tunix)
+    wall, cpu = ratios(ours, tunix, "rate"), ratios(ours, tunix, "cpu_rate")
+    theirs = {f"tunix_{key}": value for key, value in alone(part, tunix, peaks).items()}
+    return row | theirs | {
+        "ratio": statistics.median(wall), "ratios": wall,
+        "lowest_ratio": min(wall), "highest_ratio": max(wall),
+        "cpu_ratio": statistics.median(cpu), "cpu_ratios": cpu, "same_lengths_p": same,
+    }  # fmt: skip
+
+
+def alone(part: Part, rounds: list[Round], peaks: roofline.Peaks) -> dict:
+    """Medians over the rounds of one engine; `of_roof` and `of_floor` are shares of the bounds."""
+    median, shape, slots = statistics.median, ModelShape(), part.slots
+    return {
+        "tok_s": median(r.rate for r in rounds),
+        "tok_cpu_s": median(r.cpu_rate for r in rounds),
+        "slot_use": sum(sum(r.lengths) for r in rounds) / sum(r.slot_steps for r in rounds),
+        "compiles": sum(r.compiles for r in rounds),
+        "of_roof": median(roofline.roof(shape, r.calls, slots, peaks) / r.wall for r in rounds),
+        "of_floor": median(roofline.floor(r.calls, slots, peaks) / r.wall for r in rounds),
+        "mean_length": statistics.mean(length for r in rounds for length in r.lengths),
+        "num_params": rounds[0].num_params,
+        "wall": [r.wall for r in rounds],
+        "cpu": [r.cpu for r in rounds],
+    }
+
+
+def ratios(ours: list[Round], tunix: list[Round], rate: str) -> list[float]:
+    """Ours over theirs in each pair of rounds."""
+    return [getattr(a, rate) / getattr(b, rate) for a, b in zip(ours, tunix, strict=True)]
+
+
+def check_equal(name: str, ours: list[Round], tunix: list[Round]) -> float:
+    """The chance of lengths as different as these if they have one distribution.
+
+    Raises:
+        UnequalError: the chance is below `SAME`, or the models have not equally many parameters.
+    """
+    sizes = ours[0].num_params, tunix[0].num_params
+    if sizes[0] != sizes[1]:
+        raise UnequalError(f"{name}: our model has {sizes[0]} parameters, tunix's {sizes[1]}")
+    chance = same_lengths(*([n for r in rounds for n in r.lengths] for rounds in (ours, tunix)))
+    if chance < SAME:
+        raise UnequalError(f"{name}: the lengths have two distributions (p={chance:.1e})")
+    return chance
+
+
+def same_lengths(a: Sequence[int], b: Sequence[int]) -> float:
+    """p-value of a two-sample Kolmogorov-Smirnov test; with ties, as here, it errs towards 1."""
+    return float(stats.ks_2samp(a, b, method="asymp").pvalue)
+
+
+def scaling_parts() -> list[Part]:
+    """Twice as many varied requests as slots; cache rows get longer, the requests do not."""
+    sizes = [(slots, ROWS[0]) for slots in SLOTS] + [(SLOTS[1], row) for row in ROWS[1:]]
+    return [
+        Part(f"{slots}x{row}", slots=slots, max_len=row, prompts=2 * slots, per_call=2 * slots)
+        for slots, row in sizes
+    ]
+
+
+def print_header(cells: Sequence[str]) -> None:
+    print("| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|", flush=True)
+
+
+def print_row(cells: Sequence) -> None:
+    text = [cell if isinstance(cell, str | int) else f"{cell:.3g}" for cell in cells]
+    print("| " + " | ".join(map(str, text)) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
