@@ -8,6 +8,7 @@ the style of the hub. Tensors are read one at a time: memory holds the result an
 """
 
 import argparse
+import functools
 import json
 import math
 import pathlib
@@ -21,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 from flax.traverse_util import flatten_dict, unflatten_dict
-from jax.sharding import Sharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from spade_jax import extras
 from spade_jax.models.config import ModelConfig, ModelError
@@ -75,15 +76,38 @@ def load(source: TensorSource, config: ModelConfig, dtype=jnp.float32, shardings
     )
 
 
-def _stacked(source: TensorSource, row: Row, dtype, sharding) -> jax.Array:
-    leaf = np.empty(row.stack + row.shape, dtype)
-    for index, name in row.tensors():
-        leaf[index] = row.from_hf(source.read(name))
+def _stacked(source: TensorSource, row: Row, dtype, sharding: NamedSharding | None) -> jax.Array:
+    """A leaf. The host holds one layer of it at a time if there is a mesh, else all of it."""
+    names = dict(row.tensors())
+
+    def read(*layer: int) -> np.ndarray:
+        stack = row.stack[len(layer) :]
+        part = np.empty(stack + row.shape, dtype)
+        for index in np.ndindex(*stack):
+            part[index] = row.from_hf(source.read(names[*layer, *index]))
+        return part
+
     if sharding is None:
-        placed = jax.device_put(leaf)  # `jnp.asarray` would copy twice
-    else:
-        placed = jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
-    return jax.block_until_ready(placed)  # else `leaf` outlives this call by the transfer
+        return jax.block_until_ready(jax.device_put(read()))  # `jnp.asarray` would copy twice
+    if not row.stack:
+        return _on_mesh(read(), sharding)
+    leaf = jnp.zeros(row.stack + row.shape, dtype, device=sharding)
+    of_layer = NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[1:]))
+    for layer in range(row.stack[0]):
+        leaf = _with_layer(leaf, layer, _on_mesh(read(layer), of_layer), sharding)
+    return leaf
+
+
+def _on_mesh(array: np.ndarray, sharding: NamedSharding) -> jax.Array:
+    placed = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+    return jax.block_until_ready(placed)  # else `array` outlives this call by the transfer
+
+
+@functools.partial(jax.jit, donate_argnums=0, static_argnums=3)
+def _with_layer(leaf: jax.Array, layer: int, values: jax.Array, sharding: NamedSharding):
+    """`leaf` with one layer replaced, in place."""
+    leaf = jax.lax.dynamic_update_index_in_dim(leaf, values, layer, axis=0)
+    return jax.lax.with_sharding_constraint(leaf, sharding)
 
 
 def _checked_rows(source: TensorSource, config: ModelConfig) -> list[Row]:
@@ -277,7 +301,11 @@ def load_checkpoint(
         placed = dict.fromkeys(stored.leaves, device)
     else:
         placed = _leaves(table(stored.config), shardings)
-    return stored.config, unflatten_dict(stored.restore(placed, dtype))
+    how = {
+        path: ocp.ArrayRestoreArgs(sharding=placed[path], dtype=dtype or leaf.dtype)
+        for path, leaf in stored.leaves.items()
+    }
+    return stored.config, unflatten_dict(stored.restore(how))
 
 
 class _Stored:
@@ -304,21 +332,15 @@ class _Stored:
             raise ModelError(f"{self._params} is not a complete orbax checkpoint")
         self.leaves = _params(table(self.config), found.tree)
 
-    def restore(self, placed: Mapping[Path, Sharding], dtype=None) -> dict[Path, jax.Array]:
-        """The leaves that `placed` names, with its shardings."""
-        target = {}
-        for path, sharding in placed.items():
-            leaf = self.leaves[path]
-            target[path] = jax.ShapeDtypeStruct(leaf.shape, dtype or leaf.dtype, sharding=sharding)
-        target = unflatten_dict(target)
-        how = ocp.checkpoint_utils.construct_restore_args(target)
+    def restore(self, how: Mapping[Path, ocp.RestoreArgs]) -> dict[Path, Any]:
+        """The leaves that `how` names."""
+        target = unflatten_dict({path: self.leaves[path] for path in how})
+        args = ocp.args.PyTreeRestore(target, unflatten_dict(how), partial_restore=True)
         with _checkpointer() as checkpointer:
-            args = ocp.args.PyTreeRestore(target, restore_args=how, partial_restore=True)
             return flatten_dict(checkpointer.restore(self._params, args))
 
     def read(self, path: Path) -> np.ndarray:
-        cpu = jax.sharding.SingleDeviceSharding(jax.local_devices(backend="cpu")[0])
-        return np.asarray(self.restore({path: cpu})[path])
+        return self.restore({path: ocp.RestoreArgs(restore_type=np.ndarray)})[path]
 
 
 def to_checkpoint(path: str, folder: str, dtype: str | None) -> None:
