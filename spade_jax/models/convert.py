@@ -4,8 +4,8 @@
     python -m spade_jax.models.convert --from=CKPT --to-hf=DIR
 
 CKPT is a folder: `params/`, an orbax checkpoint that restores onto any mesh, and `config.json` in
-the style of the hub. Memory holds the result and about one leaf, which stacks all layers' tensors of
-one kind; `load` onto a mesh, one layer of a leaf.
+the style of the hub. Memory holds the result and about one leaf, which stacks one kind of tensor
+over the layers; `load` onto a mesh, one layer of a leaf.
 """
 
 import argparse
