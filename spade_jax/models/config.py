@@ -70,6 +70,19 @@ class ModelConfig:
             raise ModelError(f"moe_impl={self.moe_impl!r} must be 'dense' or 'ragged'")
 
 
+# The releases of Instruct-2507 have the first ones' shapes and other rotary frequencies, for longer
+# contexts (262,144 positions instead of 40,960).
+_QWEN3_4B = ModelConfig(
+    vocab_size=151_936, d_model=2560, num_layers=36, num_heads=32, num_kv_heads=8, head_dim=128,
+    d_ff=9728, rope_theta=1_000_000.0, qk_norm=True, dtype="bfloat16",
+)  # fmt: skip
+_QWEN3_30B_A3B = ModelConfig(
+    vocab_size=151_936, d_model=2048, num_layers=48, num_heads=32, num_kv_heads=4, head_dim=128,
+    d_ff=6144, rope_theta=1_000_000.0, qk_norm=True, tied=False, num_experts=128,
+    experts_per_token=8, d_expert=768, dtype="bfloat16",
+)  # fmt: skip
+
+# For new models and for how a public one is run: a checkpoint's own config always wins over these.
 PRESETS: dict[str, ModelConfig] = {
     # 0.46 M parameters at a vocabulary of 1,024: the laptop model of configs/tiny.py.
     "tiny": ModelConfig(
@@ -80,19 +93,14 @@ PRESETS: dict[str, ModelConfig] = {
         vocab_size=49_152, d_model=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64,
         d_ff=1536, rope_theta=100_000.0, norm_eps=1e-5,
     ),
-    "qwen3_4b": ModelConfig(
-        vocab_size=151_936, d_model=2560, num_layers=36, num_heads=32, num_kv_heads=8, head_dim=128,
-        d_ff=9728, rope_theta=5_000_000.0, qk_norm=True, dtype="bfloat16",
-    ),
+    "qwen3_4b": _QWEN3_4B,
+    "qwen3_4b_2507": dataclasses.replace(_QWEN3_4B, rope_theta=5_000_000.0),
     "qwen3_8b": ModelConfig(
         vocab_size=151_936, d_model=4096, num_layers=36, num_heads=32, num_kv_heads=8, head_dim=128,
         d_ff=12_288, rope_theta=1_000_000.0, qk_norm=True, tied=False, dtype="bfloat16",
     ),
-    "qwen3_30b_a3b": ModelConfig(
-        vocab_size=151_936, d_model=2048, num_layers=48, num_heads=32, num_kv_heads=4, head_dim=128,
-        d_ff=6144, rope_theta=10_000_000.0, qk_norm=True, tied=False, num_experts=128,
-        experts_per_token=8, d_expert=768, dtype="bfloat16",
-    ),
+    "qwen3_30b_a3b": _QWEN3_30B_A3B,
+    "qwen3_30b_a3b_2507": dataclasses.replace(_QWEN3_30B_A3B, rope_theta=10_000_000.0),
 }  # fmt: skip
 
 

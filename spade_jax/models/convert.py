@@ -4,14 +4,17 @@
     python -m spade_jax.models.convert --from=CKPT --to-hf=DIR
 
 CKPT is a folder: `params/`, an orbax checkpoint that restores onto any mesh, and `config.json` in
-the style of the hub. Tensors are read one at a time: memory holds the result and one stacked leaf.
+the style of the hub. Memory holds the result and about one leaf, which stacks one kind of tensor
+over the layers; `load` onto a mesh, one layer of a leaf.
 """
 
 import argparse
+import functools
 import json
+import math
 import pathlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -19,9 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-import safetensors.numpy
 from flax.traverse_util import flatten_dict, unflatten_dict
+from jax.sharding import NamedSharding, PartitionSpec
 
+from spade_jax import extras
 from spade_jax.models.config import ModelConfig, ModelError
 from spade_jax.models.hf import config_from_hf, config_to_hf
 from spade_jax.models.sources import (
@@ -34,6 +38,8 @@ from spade_jax.models.sources import (
 )
 from spade_jax.models.table import EMBEDDING, HEAD, IGNORED, Row, table
 from spade_jax.models.transformer import Params
+
+Path = tuple[str, ...]  # of a leaf
 
 DTYPES = ("float32", "bfloat16", "float16")
 SHARD_BYTES = 5 * 10**9  # of an exported file, as transformers splits them
@@ -71,15 +77,38 @@ def load(source: TensorSource, config: ModelConfig, dtype=jnp.float32, shardings
     )
 
 
-def _stacked(source: TensorSource, row: Row, dtype, sharding) -> jax.Array:
-    leaf = np.empty(row.stack + row.shape, dtype)
-    for index, name in row.tensors():
-        leaf[index] = row.from_hf(source.read(name))
+def _stacked(source: TensorSource, row: Row, dtype, sharding: NamedSharding | None) -> jax.Array:
+    """A leaf. The host holds one layer of it at a time if there is a mesh, else all of it."""
+    names = dict(row.tensors())
+
+    def read(*layer: int) -> np.ndarray:
+        stack = row.stack[len(layer) :]
+        part = np.empty(stack + row.shape, dtype)
+        for index in np.ndindex(*stack):
+            part[index] = row.from_hf(source.read(names[*layer, *index]))
+        return part
+
     if sharding is None:
-        placed = jax.device_put(leaf)  # `jnp.asarray` would copy twice
-    else:
-        placed = jax.make_array_from_callback(leaf.shape, sharding, lambda index: leaf[index])
-    return jax.block_until_ready(placed)  # else `leaf` outlives this call by the transfer
+        return jax.block_until_ready(jax.device_put(read()))  # `jnp.asarray` would copy twice
+    if not row.stack:
+        return _on_mesh(read(), sharding)
+    leaf = jnp.zeros(row.stack + row.shape, dtype, device=sharding)
+    of_layer = NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec[1:]))
+    for layer in range(row.stack[0]):
+        leaf = _with_layer(leaf, layer, _on_mesh(read(layer), of_layer), sharding)
+    return leaf
+
+
+def _on_mesh(array: np.ndarray, sharding: NamedSharding) -> jax.Array:
+    placed = jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+    return jax.block_until_ready(placed)  # else `array` outlives this call by the transfer
+
+
+@functools.partial(jax.jit, donate_argnums=0, static_argnums=3)
+def _with_layer(leaf: jax.Array, layer: int, values: jax.Array, sharding: NamedSharding):
+    """`leaf` with one layer replaced, in place."""
+    leaf = jax.lax.dynamic_update_index_in_dim(leaf, values, layer, axis=0)
+    return jax.lax.with_sharding_constraint(leaf, sharding)
 
 
 def _checked_rows(source: TensorSource, config: ModelConfig) -> list[Row]:
@@ -110,7 +139,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:3]) + more + (" is" if len(names) == 1 else " are")
 
 
-def _leaves(rows: list[Row], tree: Mapping) -> dict[tuple[str, ...], Any]:
+def _leaves(rows: list[Row], tree: Mapping) -> dict[Path, Any]:
     """`tree` by path. Raises ModelError: it is not a tree of the model that `rows` describe."""
     flat, known = flatten_dict(nn.unbox(tree)), {row.path for row in rows}
     for path in sorted(flat.keys() ^ known):
@@ -119,7 +148,7 @@ def _leaves(rows: list[Row], tree: Mapping) -> dict[tuple[str, ...], Any]:
     return flat
 
 
-def _params(rows: list[Row], params: Params) -> dict[tuple[str, ...], jax.Array]:
+def _params(rows: list[Row], params: Params) -> dict[Path, jax.Array]:
     """`_leaves`, with the shapes checked too."""
     flat = _leaves(rows, params)
     for row in rows:
@@ -148,22 +177,39 @@ def save_hf(
         shard_bytes: size above which there is more than one file.
 
     Raises:
-        ModelError: `params` is not a tree of `config`, or Hugging Face has no such model.
+        ModelError: `params` is not a tree of `config`, Hugging Face has no such model, or the
+            package safetensors is missing.
     """
-    folder, rows = pathlib.Path(folder), table(config)
-    leaves = _params(rows, params)
-    dtype = jnp.dtype(dtype or leaves["embedding",].dtype)
+    leaves = _params(table(config), params)
+
+    def read(path: Path) -> np.ndarray:
+        return np.asarray(jnp.copy(leaves[path]))  # a gathered array keeps what it gathered
+
+    _write_hf(config, read, folder, base, dtype or leaves["embedding",].dtype, shard_bytes)
+
+
+def _write_hf(
+    config: ModelConfig,
+    read: Callable[[Path], np.ndarray],
+    folder: str | pathlib.Path,
+    base: Mapping[str, Any] | None,
+    dtype,
+    shard_bytes: int,
+) -> None:
+    """`save_hf` with leaves that `read` fetches, in the table's order and each once."""
+    library = extras.require("safetensors.numpy", "hf", ModelError)
+    folder, rows, dtype = pathlib.Path(folder), table(config), jnp.dtype(dtype)
     raw = config_to_hf(config, base) | {"torch_dtype": dtype.name}
     _refuse_existing(folder, "*.safetensors*")
     folder.mkdir(parents=True, exist_ok=True)
     files = _plan(rows, dtype.itemsize, shard_bytes)
-    tensors = _exported(rows, leaves, dtype)
+    tensors = _exported(rows, read, dtype)
     for file, names in files.items():
         part = dict(next(tensors) for _ in names)
-        safetensors.numpy.save_file(part, folder / file, metadata={"format": "pt"})
+        library.save_file(part, folder / file, metadata={"format": "pt"})
         del part
     if len(files) > 1:
-        total = dtype.itemsize * sum(leaf.size for leaf in leaves.values())
+        total = dtype.itemsize * sum(math.prod(row.stack + row.shape) for row in rows)
         weight_map = {name: file for file, names in files.items() for name in names}
         index = {"metadata": {"total_size": total}, "weight_map": weight_map}
         _write_json(folder / INDEX, index)
@@ -193,11 +239,12 @@ def _plan(rows: list[Row], itemsize: int, shard_bytes: int) -> dict[str, list[st
     return {f"model-{i:05}-of-{total:05}.safetensors": names for i, names in enumerate(groups, 1)}
 
 
-def _exported(rows: list[Row], leaves: Mapping, dtype) -> Iterator[tuple[str, np.ndarray]]:
+def _exported(rows: list[Row], read: Callable, dtype) -> Iterator[tuple[str, np.ndarray]]:
     for row in rows:
-        leaf = np.asarray(leaves[row.path])
+        leaf = read(row.path)
         for index, name in row.tensors():
             yield name, row.to_hf(leaf[index].astype(dtype))
+        del leaf  # before the next one comes
 
 
 def _write_json(path: pathlib.Path, value: Mapping[str, Any]) -> None:
@@ -225,9 +272,16 @@ def save_checkpoint(
     _refuse_existing(folder, "params")
     params = unflatten_dict(leaves)
     chunked = jax.tree.map(lambda _: ocp.SaveArgs(chunk_byte_size=CHUNK_BYTES), params)
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(folder / "params", params, save_args=chunked)
+    with _checkpointer(1 + max(leaf.nbytes for leaf in leaves.values())) as checkpointer:
+        checkpointer.save(folder / "params", ocp.args.PyTreeSave(params, save_args=chunked))
     _write_json(folder / CONFIG, raw)
+
+
+def _checkpointer(in_flight: int | None = None) -> ocp.Checkpointer:
+    """`in_flight`: bytes of the leaves being written at once; None: orbax compresses them all
+    before the first file is written, and so holds a second copy."""
+    handler = ocp.BasePyTreeCheckpointHandler(save_concurrent_bytes=in_flight)
+    return ocp.Checkpointer(ocp.PyTreeCheckpointHandler(handler_impl=handler))
 
 
 def load_checkpoint(
@@ -242,32 +296,52 @@ def load_checkpoint(
     Raises:
         ModelError: there is no complete checkpoint, or it does not fit its config.
     """
-    folder = pathlib.Path(folder).absolute()
-    raw = read_json(folder / CONFIG)
-    config = config_from_hf(raw)
-    if not (folder / "params").is_dir():
-        raise ModelError(f"{folder / 'params'} is missing: not a checkpoint of ours")
-    with ocp.StandardCheckpointer() as checkpointer:
-        stored = checkpointer.metadata(folder / "params").item_metadata
-        if stored is None:
-            raise ModelError(f"{folder / 'params'} is not a complete orbax checkpoint")
-        rows = table(config)
-        placed = None if shardings is None else _leaves(rows, shardings)
-        target = _target(_params(rows, stored.tree), dtype, placed)
-        return config, checkpointer.restore(folder / "params", target)
-
-
-def _target(stored: Mapping, dtype, placed: Mapping | None) -> Params:
-    """What orbax shall restore; `stored` and `placed` (shardings) are by path."""
-    if placed is None:
+    stored = _Stored(folder)
+    if shardings is None:
         device = jax.sharding.SingleDeviceSharding(next(iter(jnp.zeros(()).devices())))
-        placed = dict.fromkeys(stored, device)
-    return unflatten_dict(
-        {
-            path: jax.ShapeDtypeStruct(leaf.shape, dtype or leaf.dtype, sharding=placed[path])
-            for path, leaf in stored.items()
-        }
-    )
+        placed = dict.fromkeys(stored.leaves, device)
+    else:
+        placed = _leaves(table(stored.config), shardings)
+    how = {
+        path: ocp.ArrayRestoreArgs(sharding=placed[path], dtype=dtype or leaf.dtype)
+        for path, leaf in stored.leaves.items()
+    }
+    return stored.config, unflatten_dict(stored.restore(how))
+
+
+class _Stored:
+    """A CKPT folder whose leaves are restored when asked for.
+
+    Attributes:
+        raw: its `config.json`.
+        leaves: shape and dtype of every leaf, by path.
+
+    Raises:
+        ModelError: as `load_checkpoint`.
+    """
+
+    def __init__(self, folder: str | pathlib.Path):
+        folder = pathlib.Path(folder).absolute()
+        self.raw = read_json(folder / CONFIG)
+        self.config = config_from_hf(self.raw)
+        self._params = folder / "params"
+        if not self._params.is_dir():
+            raise ModelError(f"{self._params} is missing: not a checkpoint of ours")
+        with _checkpointer() as checkpointer:
+            found = checkpointer.metadata(self._params).item_metadata
+        if found is None:
+            raise ModelError(f"{self._params} is not a complete orbax checkpoint")
+        self.leaves = _params(table(self.config), found.tree)
+
+    def restore(self, how: Mapping[Path, ocp.RestoreArgs]) -> dict[Path, Any]:
+        """The leaves that `how` names."""
+        target = unflatten_dict({path: self.leaves[path] for path in how})
+        args = ocp.args.PyTreeRestore(target, unflatten_dict(how), partial_restore=True)
+        with _checkpointer() as checkpointer:
+            return flatten_dict(checkpointer.restore(self._params, args))
+
+    def read(self, path: Path) -> np.ndarray:
+        return self.restore({path: ocp.RestoreArgs(restore_type=np.ndarray)})[path]
 
 
 def to_checkpoint(path: str, folder: str, dtype: str | None) -> None:
@@ -280,9 +354,9 @@ def to_checkpoint(path: str, folder: str, dtype: str | None) -> None:
 
 def to_hf(path: str, folder: str, dtype: str | None) -> None:
     _refuse_existing(pathlib.Path(folder), "*.safetensors*")
-    config, params = load_checkpoint(path)
-    base = read_json(pathlib.Path(path) / CONFIG)
-    save_hf(config, params, folder, base=base, dtype=dtype)
+    stored = _Stored(path)
+    dtype = dtype or stored.leaves["embedding",].dtype
+    _write_hf(stored.config, stored.read, folder, stored.raw, dtype, SHARD_BYTES)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:

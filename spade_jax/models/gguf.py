@@ -1,14 +1,19 @@
 """Llama-shaped GGUF files (llama.cpp), read as if they were Hugging Face checkpoints."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gguf
 import numpy as np
 
+from spade_jax import extras
 from spade_jax.models.config import ModelError
+
+if TYPE_CHECKING:
+    from gguf import GGUFReader, ReaderTensor
 
 ARCHITECTURES = {"llama": "LlamaForCausalLM"}
 TENSOR_TYPES = (
@@ -47,11 +52,13 @@ class GgufFile:
 
         Raises:
             ModelError: no GGUF file, a part of a split one, or a model that is not a plain Llama;
-                the message names the architecture, setting, tensor or tensor type at fault.
+                the message names the architecture, setting, tensor or tensor type at fault. Or
+                the package gguf is missing.
         """
+        self._gguf = extras.require("gguf", "hf", ModelError)
         self._where = os.fspath(path)
         try:
-            reader = gguf.GGUFReader(self._where)
+            reader = self._gguf.GGUFReader(self._where)
         except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
             raise ModelError(f"{self._where!r} is not a readable GGUF file: {error}") from error
         architecture = self._value(reader, "general.architecture")
@@ -75,7 +82,7 @@ class GgufFile:
             ModelError: a name that `names` lacks, or queries or keys that do not fit the heads.
         """
         tensor = self._tensor(name)
-        values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        values = self._gguf.dequantize(tensor.data, tensor.tensor_type)
         if name.endswith("q_proj.weight"):
             values = self._halves(name, values, self.config["num_attention_heads"])
         elif name.endswith("k_proj.weight"):
@@ -90,12 +97,12 @@ class GgufFile:
             raise self._fault(f"{name} has {values.shape[0]} rows, but its heads need {rows}")
         return values.reshape(heads, -1, 2, values.shape[1]).swapaxes(1, 2).reshape(values.shape)
 
-    def _tensor(self, name: str) -> gguf.ReaderTensor:
+    def _tensor(self, name: str) -> ReaderTensor:
         if name not in self._tensors:
             raise self._fault(f"no tensor is named {name!r}")
         return self._tensors[name]
 
-    def _renamed(self, tensors: Iterable[gguf.ReaderTensor]) -> dict[str, gguf.ReaderTensor]:
+    def _renamed(self, tensors: Iterable[ReaderTensor]) -> dict[str, ReaderTensor]:
         renamed, unknown = {}, []
         for tensor in tensors:
             layer = _LAYER_NAME.fullmatch(tensor.name)
@@ -113,7 +120,7 @@ class GgufFile:
             raise self._fault(f"tensors {', '.join(unknown[:8])} are unknown")
         return renamed
 
-    def _config(self, reader: gguf.GGUFReader, architecture: str) -> dict[str, Any]:
+    def _config(self, reader: GGUFReader, architecture: str) -> dict[str, Any]:
         def value(key: str, default: Any = None) -> Any:
             return self._value(reader, f"{architecture}.{key}", default)
 
@@ -144,7 +151,7 @@ class GgufFile:
             config |= {f"{name}_token_id": token} if token >= 0 else {}
         return config
 
-    def _refuse_others(self, reader: gguf.GGUFReader, head_dim: int, value) -> None:
+    def _refuse_others(self, reader: GGUFReader, head_dim: int, value) -> None:
         """Settings that would change the result and that our transformer lacks."""
         for key, plain in (
             ("rope.scaling.type", "none"),
@@ -157,16 +164,16 @@ class GgufFile:
         if (parts := self._value(reader, "split.count", 1)) > 1:
             raise self._fault(f"one of {parts} parts of a model; merge them with llama-gguf-split")
 
-    def _value(self, reader: gguf.GGUFReader, key: str, default: Any = None) -> Any:
+    def _value(self, reader: GGUFReader, key: str, default: Any = None) -> Any:
         """A scalar of the metadata; fp32 comes back as the shortest decimal that means it."""
         field = reader.get_field(key)
         if field is None:
             if default is None:
                 raise self._fault(f"the metadata lack {key}")
             return default
-        if field.types[0] == gguf.GGUFValueType.ARRAY:
+        if field.types[0] == self._gguf.GGUFValueType.ARRAY:
             raise self._fault(f"{key} differs between layers, which is unsupported")
-        if field.types[0] == gguf.GGUFValueType.FLOAT32:
+        if field.types[0] == self._gguf.GGUFValueType.FLOAT32:
             return float(str(np.float32(field.contents())))
         return field.contents()
 

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import ml_dtypes  # noqa: F401  registers bfloat16 with numpy, for safetensors
 import numpy as np
-import safetensors
 
+from spade_jax import extras
 from spade_jax.models.config import ModelError
 
 DTYPES = ("BF16", "F16", "F32")
@@ -38,10 +38,12 @@ class SafetensorsFolder:
     """A `TensorSource`: a folder as `save_pretrained` writes it, in one file or in shards.
 
     Raises:
-        ModelError: a file is missing or broken, or a tensor is not in fp32, fp16 or bf16.
+        ModelError: a file is missing or broken, a tensor is not in fp32, fp16 or bf16, or the
+            package safetensors is missing.
     """
 
     def __init__(self, folder: str | pathlib.Path):
+        self._library = extras.require("safetensors", "hf", ModelError)
         self._folder = pathlib.Path(folder)
         self._files: dict[str, Any] = {}
         self.config = read_json(self._folder / CONFIG)
@@ -63,30 +65,31 @@ class SafetensorsFolder:
         dtype = self._slice(name).get_dtype()
         if dtype not in DTYPES:
             raise ModelError(f"{name} is stored as {dtype}; expected one of {', '.join(DTYPES)}")
-        with _broken(name):
+        with self._broken(name):
             return self._open(self._file_of[name]).get_tensor(name)
 
     def _slice(self, name: str):
-        with _broken(name):
+        with self._broken(name):
             return self._open(self._file_of[name]).get_slice(name)
 
     def _open(self, file: str):
-        """The memory-mapped file; it stays open."""
+        """The file, which stays open."""
         if file not in self._files:
             path = self._folder / file
             if pathlib.Path(file).name != file or not path.is_file():
                 raise ModelError(f"{path} is missing")
-            with _broken(str(path)):
-                self._files[file] = safetensors.safe_open(path, framework="np")
+            with self._broken(str(path)):
+                # A map into memory would count every page that was ever read as ours.
+                opened = self._library.safe_open(path, framework="np", backend="pread")
+                self._files[file] = opened
         return self._files[file]
 
-
-@contextlib.contextmanager
-def _broken(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (safetensors.SafetensorError, OSError) as error:
-        raise ModelError(f"{what} cannot be read: {error}") from error
+    @contextlib.contextmanager
+    def _broken(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (self._library.SafetensorError, OSError) as error:
+            raise ModelError(f"{what} cannot be read: {error}") from error
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:

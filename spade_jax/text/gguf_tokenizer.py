@@ -2,10 +2,10 @@
 
 import json
 import os
+from types import ModuleType
 from typing import Any
 
-import gguf
-
+from spade_jax import extras
 from spade_jax.text.errors import TextError
 
 _PREFIX = "tokenizer.ggml."
@@ -48,7 +48,8 @@ def tokenizer_json(path: str | os.PathLike[str]) -> str:
     the model's own tokenizer do. A file that names no pre-tokenizer gets llama.cpp's "default".
 
     Raises:
-        TextError: no GGUF file, another kind of tokenizer, or tokens that contradict each other.
+        TextError: no GGUF file, another kind of tokenizer, tokens that contradict each other, or
+            the package gguf is missing.
     """
     where = os.fspath(path)
     fields = _fields(where)
@@ -77,8 +78,13 @@ def tokenizer_json(path: str | os.PathLike[str]) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
+def _library() -> ModuleType:
+    return extras.require("gguf", "hf", TextError)
+
+
 def _fields(where: str) -> dict[str, Any]:
     """The file's tokenizer metadata, without their common prefix."""
+    gguf = _library()
     try:
         reader = gguf.GGUFReader(where)
         return {
@@ -92,7 +98,7 @@ def _fields(where: str) -> dict[str, Any]:
 
 def _added(fields: dict[str, Any], where: str) -> list[dict[str, Any]]:
     """Tokens that are found in text before the merges, in the order of their ids."""
-    tokens, kinds = fields["tokens"], gguf.TokenType
+    tokens, kinds = fields["tokens"], _library().TokenType
     types = fields.get("token_type", [kinds.NORMAL] * len(tokens))
     if len(types) != len(tokens):
         raise TextError(f"{where!r} has {len(tokens)} tokens, but {len(types)} token types")

@@ -4,9 +4,9 @@ import os
 import re
 from collections.abc import Sequence
 
-import tokenizers
 from etils import epath
 
+from spade_jax import extras
 from spade_jax.text.errors import TextError
 
 NAMED: dict[str, str] = {"pad": "<|endoftext|>", "end": "<|im_end|>"}  # the ChatML family's
@@ -26,7 +26,8 @@ class HFTokenizer:
     def __init__(self, path: str | os.PathLike[str], vocab_size: int | None = None) -> None:
         """`vocab_size`: rows of the model's embedding where it has more than the file has tokens;
         ids without a token decode to nothing. Raises TextError if there is no tokenizer at `path`,
-        if text can spell a special token in it, or if it has more than `vocab_size` ids.
+        if text can spell a special token in it, if it has more than `vocab_size` ids, or if the
+        package tokenizers is missing.
         """
         try:
             source = epath.Path(path).read_bytes()
@@ -35,6 +36,7 @@ class HFTokenizer:
         self._load(source, vocab_size, os.fspath(path))
 
     def _load(self, source: bytes, vocab_size: int | None, where: str) -> None:
+        tokenizers = extras.require("tokenizers", "hf", TextError)
         try:
             backend = tokenizers.Tokenizer.from_buffer(source)
         except Exception as error:  # the library raises nothing narrower

@@ -11,10 +11,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
+from flax.traverse_util import flatten_dict
 
 from spade_jax import models, parallel
 from spade_jax.models import convert, hf
 from spade_jax.models.sources import SafetensorsFolder
+from spade_jax.models.table import table
 from tests.models import golden
 
 each = pytest.mark.parametrize("name", golden.NAMES)
@@ -214,20 +216,55 @@ def test_a_checkpoint_comes_back_bit_equal(name, dtype, tmp_path):
     assert_equal_trees(restored, params)
 
 
-def test_everything_lands_on_the_mesh(tmp_path):
-    config, params, _ = golden.load("qwen3_moe")
-    mesh = parallel.make_mesh({"fsdp": 2, "tensor": 2, "expert": 2})
+def shardings_of(config):
+    """Of a mesh over all eight devices."""
+    mesh = parallel.make_mesh(
+        {"fsdp": 2, "tensor": 2, "expert" if config.num_experts else "data": 2}
+    )
     boxed = jax.eval_shape(lambda: models.init(config, jax.random.key(0)))
-    shardings = parallel.tree_shardings(mesh, boxed)
-    sharded = load(memory("qwen3_moe"), shardings=shardings)
-    convert.save_checkpoint(config, sharded, tmp_path / "checkpoint")
-    _, restored = convert.load_checkpoint(tmp_path / "checkpoint", shardings=shardings)
-    for tree in (sharded, restored):
-        assert_equal_trees(tree, params)
+    return parallel.tree_shardings(mesh, boxed)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@each
+def test_a_folder_lands_on_the_mesh_and_comes_back(name, dtype, tmp_path):
+    config, params, _ = golden.load(name)
+    shardings, folder = shardings_of(config), tmp_path / "folder"
+    convert.save_hf(config, params, folder, dtype=dtype, shard_bytes=100_000)
+    whole = load(convert.open_source(folder), dtype=dtype)
+    convert.to_checkpoint(str(folder), str(tmp_path / "ours"), jnp.dtype(dtype).name)
+    streamed = load(convert.open_source(folder), dtype=dtype, shardings=shardings)
+    _, restored = convert.load_checkpoint(tmp_path / "ours", shardings=shardings)
+    for tree, out in ((streamed, tmp_path / "streamed"), (restored, tmp_path / "restored")):
         assert jax.tree.map(lambda leaf: leaf.sharding, tree) == shardings
-    assert len(sharded["blocks"]["mlp"]["gate"].sharding.device_set) == 8
-    convert.save_hf(config, sharded, tmp_path / "hf")
-    assert_same_files(tmp_path / "hf", golden.FOLDER / "qwen3_moe")
+        convert.save_hf(config, tree, out)
+        assert_same_files(out, folder)
+        assert all(leaf._npy_value is None for leaf in jax.tree.leaves(tree)), "kept on the host"
+        assert_equal_trees(tree, whole)
+
+
+def test_a_mesh_divides_what_it_holds():
+    config, params, _ = golden.load("qwen3_moe")
+    sharded = load(memory("qwen3_moe"), shardings=shardings_of(config))
+    for path, parts in ((("attention", "q", "kernel"), 4), (("mlp", "gate"), 8)):
+        leaf = flatten_dict(sharded["blocks"])[path]
+        assert [s.data.size for s in leaf.addressable_shards] == [leaf.size // parts] * 8
+    assert_equal_trees(sharded, params)
+
+
+@each
+def test_a_mesh_is_filled_by_the_layer(name, monkeypatch):
+    source, shapes, on_mesh = memory(name), [], convert._on_mesh
+    config = hf.config_from_hf(source.config)
+
+    def record(array, sharding):
+        shapes.append(array.shape)
+        return on_mesh(array, sharding)
+
+    monkeypatch.setattr(convert, "_on_mesh", record)
+    load(source, shardings=shardings_of(config))
+    want = [[row.stack[1:] + row.shape] * (row.stack or (1,))[0] for row in table(config)]
+    assert shapes == sum(want, [])
 
 
 def test_a_tree_of_another_model_is_refused_by_path(tmp_path):

