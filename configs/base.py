@@ -143,9 +143,10 @@ def get_config() -> ConfigDict:
         c.sampler[role] = ConfigDict()
         c.sampler[role].num_slots = slots
         c.sampler[role].max_len = length
-        c.sampler[role].prefill_rows = 16
-        c.sampler[role].prefill_chunk = 16
-        c.sampler[role].decode_chunk = 16
+        c.sampler[role].prefill_tokens = 2048  # positions of one prefill dispatch
+        c.sampler[role].prefill_chunks = (64, 512)  # lengths of its rows
+        c.sampler[role].decode_rows = 0  # slots of one decode dispatch; 0: all. On CPU 16 or 32
+        c.sampler[role].decode_chunk = 16  # most tokens of one decode dispatch
 
     c.learner = ConfigDict()
     for role, rows, length in (("designer", 8, 32_767), ("agent", 8, 32_767)):

@@ -61,14 +61,14 @@ def get_config():
     c.agent.max_new_tokens = 24
     c.agent.max_turns = 6
 
+    for role in ("designer", "agent"):
+        c.sampler[role].prefill_tokens = 256
+        c.sampler[role].prefill_chunks = (16, 64)
+        c.sampler[role].decode_rows = 16
     c.sampler.designer.num_slots = 8
     c.sampler.designer.max_len = 1024
-    c.sampler.designer.prefill_rows = 4
-    c.sampler.designer.prefill_chunk = 64
     c.sampler.agent.num_slots = 32
     c.sampler.agent.max_len = 512
-    c.sampler.agent.prefill_rows = 8
-    c.sampler.agent.prefill_chunk = 32
     c.learner.designer.rows = 1
     c.learner.designer.length = 1023
     c.learner.agent.rows = 2

@@ -50,6 +50,10 @@ def get_config():
     c.agent.max_new_tokens = 8
     c.agent.max_turns = 12
 
+    for role in ("designer", "agent"):
+        c.sampler[role].prefill_tokens = 256
+        c.sampler[role].prefill_chunks = (16, 64)
+        c.sampler[role].decode_rows = 32
     c.sampler.designer.num_slots = 24
     c.sampler.designer.max_len = 256
     c.sampler.agent.num_slots = 96

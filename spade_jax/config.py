@@ -102,7 +102,16 @@ RULES: tuple[Rule, ...] = (
     *(
         _at_least(f"sampler.{role}.{key}", 1)
         for role in ("designer", "agent")
-        for key in ("num_slots", "prefill_rows", "prefill_chunk", "decode_chunk")
+        for key in ("num_slots", "prefill_tokens", "decode_chunk")
+    ),
+    *(_at_least(f"sampler.{role}.decode_rows", 0) for role in ("designer", "agent")),
+    *(
+        (
+            f"sampler.{role}.prefill_chunks",
+            lambda v: len(v) > 0 and min(v) > 0 and list(v) == sorted(set(v)),
+            "rising numbers above 0",
+        )
+        for role in ("designer", "agent")
     ),
     *(_at_least(f"sampler.{role}.max_len", 2) for role in ("designer", "agent")),
     *(_at_least(f"learner.{role}.rows", 1) for role in ("designer", "agent")),
@@ -187,6 +196,12 @@ def _relations(c: ConfigDict):
             f"at least sampler.{role}.max_len - 1 = {context - 1}",
         )  # fmt: skip
         data = max(1, c.mesh.data) * max(1, c.mesh.fsdp)
+        sampler = c.sampler[role]
+        yield (
+            f"sampler.{role}.decode_rows", sampler.decode_rows,
+            data == 1 or not 0 < sampler.decode_rows < sampler.num_slots,
+            "0 on a mesh that divides the slots: data * fsdp > 1",
+        )  # fmt: skip
         for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
                            (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
             yield (

@@ -30,6 +30,7 @@ from spade_jax.config import ConfigError, validate
         ("eval.greedy", 0, "at least 1"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
+        ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.max_new_tokens", 160, "below sampler.agent.max_len=160"),
     ],
 )

@@ -41,7 +41,8 @@ class EngineSettings:
     prefill_chunks: lengths of its rows, rising; a turn reads its new tokens in chunks of the last,
         the rest in the shortest that holds it.
     decode_rows: slots of one decode dispatch; 0: all of them, which suits accelerators, where a
-        step costs about the same for any number.
+        step costs about the same for any number. Every row then reads as far as the longest, so
+        that log-probs may depend on the load in their last bits.
     decode_chunk: most tokens of one decode dispatch.
     """
 
@@ -325,7 +326,7 @@ class Engine:
         ready = [handle for handle in self._running if len(handle.pending) == 1]
         if not self.settings.decode_rows:
             if ready:
-                yield ready, self._programs.past_lengths[-1]
+                yield ready, self._programs.past_for(max(handle.length for handle in ready))
             return
         by_past: dict[int, list[Handle]] = {}
         for handle in ready:

@@ -50,7 +50,9 @@ class Scripted:
 
 @pytest.fixture(scope="module")
 def engine():
-    settings = EngineSettings(3, CONTEXT, prefill_rows=2, prefill_chunk=4, decode_chunk=4)
+    settings = EngineSettings(
+        3, CONTEXT, prefill_tokens=8, prefill_chunks=(4,), decode_rows=2, decode_chunk=4
+    )
     engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), settings)
     engine.load(parallel.unbox(models.init(CONFIG, jax.random.key(0))), 5)
     return engine

@@ -203,3 +203,73 @@ def test_parameters_change_only_between_episodes_and_stamp_every_turn(engine, pa
     engine.load(params, 8)
     assert run(engine, [request(0)])[0].version == 8
     engine.load(params, 7)
+
+
+def test_narrow_requests_sample_from_their_own_policy_beside_wide_ones(engine, params):
+    wide = [request(seed, stop=()) for seed in range(6)]
+    narrow = [dataclasses.replace(item, top_k=1, seed=99) for item in wide]
+    greedy = [dataclasses.replace(item, temperature=0.0) for item in wide]
+    turns = run(engine, [*wide, *narrow, *greedy])
+    for one, other in zip(turns[6:12], turns[12:], strict=True):
+        assert one.tokens == other.tokens
+        assert one.logprobs == (0.0,) * len(one.tokens)
+
+
+@pytest.mark.parametrize("setting", [{"top_p": 0.0}, {"top_k": -1}, {"temperature": -1.0},
+                                     {"tokens": []}, {"stop_ids": tuple(range(129))}])  # fmt: skip
+def test_an_impossible_request_is_refused_by_name(setting):
+    with pytest.raises(ValueError, match="prompt token|stop ids|top_p="):
+        dataclasses.replace(request(0), **setting)
+
+
+class Script:
+    """Plays handles through a random number of turns and remembers what they saw."""
+
+    def __init__(self, engine, rng, item):
+        self.rng, self.item, self.turns, self.more = rng, item, [], []
+        self.handle = engine.submit(item)
+
+    def take(self, turn):
+        self.turns.append((turn.tokens, turn.logprobs))
+        new = self.rng.integers(4, 160, int(self.rng.integers(1, 9))).tolist()
+        try:
+            if len(self.turns) < 3 and self.rng.random() < 0.7:
+                self.handle.extend(new, 5)
+                self.more.append(new)
+                return True
+        except ContextError:
+            pass
+        self.handle.close()
+        return False
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_arrivals_turns_and_cancels_change_no_bit(engine, seed):
+    rng = np.random.default_rng(seed)
+    scripts, live = [], {}
+    for _ in range(60):
+        if len(scripts) < 14 and rng.random() < 0.6:
+            item = request(int(rng.integers(5)), int(rng.integers(1, 30)), int(rng.integers(1, 14)))
+            item = dataclasses.replace(item, seed=int(rng.integers(1000)))
+            scripts.append(Script(engine, rng, item))
+            live[scripts[-1].handle] = scripts[-1]
+        if live and rng.random() < 0.05:
+            gone = list(live)[int(rng.integers(len(live)))]
+            scripts.remove(live.pop(gone))
+            gone.close()
+        for turn in engine.advance():
+            if not live[turn.handle].take(turn):
+                del live[turn.handle]
+    while live:
+        for turn in engine.advance():
+            if not live[turn.handle].take(turn):
+                del live[turn.handle]
+    assert sum(len(script.turns) for script in scripts) > len(scripts)
+    for script in scripts:
+        handle = engine.submit(script.item)
+        for number, (tokens, logprobs) in enumerate(script.turns):
+            (turn,) = drain(engine, [handle])
+            assert (turn.tokens, turn.logprobs) == (tokens, logprobs)
+            if number < len(script.more):
+                handle.extend(script.more[number], 5)
+        handle.close()
