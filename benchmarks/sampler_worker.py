@@ -28,7 +28,7 @@ class WorkerError(RuntimeError):
 
 
 class Worker:
-    """Starts `command`, or one of `ADAPTERS` under the interpreter `python`."""
+    """A process that answers lines of JSON: `command`, or an adapter by its module's name."""
 
     def __init__(self, command: Sequence[str]):
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115
@@ -59,11 +59,10 @@ class Worker:
 
     def __exit__(self, *_) -> None:
         self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=30)
-        finally:
-            self._process.kill()
-            self._log.close()
+        self._process.kill()
+        self._log.close()
 
 
 class Engines:

@@ -179,8 +179,8 @@ def get_config() -> ConfigDict:
 
     c.eval = ConfigDict()
     c.eval.every = 0  # steps; besides before the first and after the last
-    c.eval.episodes = 8  # per environment at temperature 1
-    c.eval.greedy = 2  # per environment, greedy
+    c.eval.episodes = 8  # per environment at temperature 1; 0: none
+    c.eval.greedy = 2  # per environment, greedy; 0: none
     c.eval.max_turns = 12
 
     c.checkpoint = ConfigDict()

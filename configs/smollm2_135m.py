@@ -13,7 +13,7 @@ from configs import base
 
 def get_config():
     c = base.get_config()
-    c.steps = 8
+    c.steps = 6
     c.prompts = "chat"
     c.model.preset = "smollm2_135m"
     c.model.overrides.remat = False
@@ -22,7 +22,7 @@ def get_config():
 
     c.warm_start.designs = 400
     c.warm_start.episodes = 1200
-    c.warm_start.steps = 64
+    c.warm_start.steps = 96
     c.warm_start.tokens = 1024
     c.warm_start.designer_every = 2
     c.warm_start.context_weight = 0.0
@@ -42,7 +42,7 @@ def get_config():
     c.curriculum.regen_interval = 1
 
     c.designer.delay = 1
-    c.designer.temperature = 1.0
+    c.designer.temperature = 0.6
     c.designer.max_new_tokens = 640
     c.designer.weight = 2.0
     c.designer.role_scale = False
@@ -62,7 +62,7 @@ def get_config():
     c.agent.max_turns = 6
 
     for role in ("designer", "agent"):
-        c.sampler[role].prefill_tokens = 256
+        c.sampler[role].prefill_tokens = 64
         c.sampler[role].prefill_chunks = (16, 64)
         c.sampler[role].decode_rows = 16
     c.sampler.designer.num_slots = 8
@@ -78,7 +78,7 @@ def get_config():
     c.learner.learning_rate = 2e-5
     c.learner.weight_decay = 0.0
 
-    c.eval.episodes = 1
+    c.eval.episodes = 0
     c.eval.greedy = 1
     c.eval.max_turns = 6
     c.checkpoint.every = 4

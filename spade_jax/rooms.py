@@ -72,13 +72,27 @@ def _references() -> list[tuple[str, str, str]]:
     ]
 
 
-def check_divides(mesh, counts: Mapping[str, int]) -> None:
-    """Raises ConfigError naming a count that does not divide over the mesh's data axes."""
-    data = mesh.shape["data"] * mesh.shape["fsdp"]
+def check_slots(config: ConfigDict, mesh, role: str) -> None:
+    """Raises ConfigError when a role's slots do not fit the mesh's data axes."""
+    settings, data = config.sampler[role], _data_size(mesh)
+    _check_divides(mesh, {f"sampler.{role}.num_slots": settings.num_slots})
+    if data > 1 and 0 < settings.decode_rows < settings.num_slots:
+        raise ConfigError(
+            f"sampler.{role}.decode_rows={settings.decode_rows}: expected 0, for all slots, on a"
+            f" mesh that divides them: data * fsdp = {data}"
+        )
+
+
+def _data_size(mesh) -> int:
+    return mesh.shape["data"] * mesh.shape["fsdp"]
+
+
+def _check_divides(mesh, counts: Mapping[str, int]) -> None:
     for key, count in counts.items():
-        if count % data:
+        if count % _data_size(mesh):
             raise ConfigError(
-                f"{key}={count}: expected a multiple of the mesh's data * fsdp = {data}"
+                f"{key}={count}: expected a multiple of the mesh's data * fsdp ="
+                f" {_data_size(mesh)}"
             )
 
 
@@ -86,11 +100,11 @@ def _check_rows(config: ConfigDict, mesh) -> None:
     for role in ("designer", "agent"):
         counts = {
             f"learner.{role}.rows": config.learner[role].rows,
-            f"sampler.{role}.num_slots": config.sampler[role].num_slots,
             f"warm_start.tokens // learner.{role}.length":
                 config.warm_start.tokens // config.learner[role].length,
         }
-        check_divides(mesh, counts)
+        _check_divides(mesh, counts)
+        check_slots(config, mesh, role)
 
 
 def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:

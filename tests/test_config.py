@@ -27,7 +27,7 @@ from spade_jax.config import ConfigError, validate
         ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),
         ("warm_start.path", "no/such/run", "a workdir with warm_start/"),
         ("steps", 0, "at least 1"),
-        ("eval.greedy", 0, "at least 1"),
+        ("eval.greedy", -1, "at least 0"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),

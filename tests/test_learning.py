@@ -28,7 +28,8 @@ class Bandit:
         mesh = parallel.make_mesh({}, jax.devices()[:1])
         settings = OptimizerSettings(3e-2, weight_decay=0.0)
         self.learner = Learner(CONFIG, mesh, "policy", LossSettings(), settings)
-        self.engine = Engine(CONFIG, mesh, EngineSettings(PULLS, 8, 8, 8, 2))
+        slots = EngineSettings(PULLS, 8, prefill_chunks=(8,), decode_chunk=2)
+        self.engine = Engine(CONFIG, mesh, slots)
         state = self.learner.init(jax.random.key(0))
         flat = jax.tree.map(lambda leaf: 0.3 * leaf, state.params)  # close to uniform
         self.state = self.learner.adopt(flat)

@@ -10,6 +10,8 @@ A cache is a dict of arrays over all layers, or, beside `transformer.unstack`ed 
 of one dict per layer without the leading axis. Rows are the axis before heads.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -53,23 +55,23 @@ def put(cache: Cache, slots: jax.Array, starts: jax.Array, recent: Cache) -> Cac
     longer than every start by the length of `recent`.
     """
 
-    def one(rows: Rows, new: Rows) -> Rows:
-        def write(row, rows):
-            placed = {}
-            for name, time in (("k", -1), ("v", -2)):
-                at = [0] * rows[name].ndim
-                at[-4], at[time] = slots[row], starts[row]
-                part = jax.lax.dynamic_slice_in_dim(new[name], row, 1, axis=rows[name].ndim - 4)
-                placed[name] = jax.lax.dynamic_update_slice(rows[name], part, at)
-            return placed
+    def write(row, rows: Rows, new: Rows) -> Rows:
+        placed = {}
+        for name, time in (("k", -1), ("v", -2)):
+            at = [0] * rows[name].ndim
+            at[-4], at[time] = slots[row], starts[row]
+            part = jax.lax.dynamic_slice_in_dim(new[name], row, 1, axis=rows[name].ndim - 4)
+            placed[name] = jax.lax.dynamic_update_slice(rows[name], part, at)
+        return placed
 
-        def step(row, rows):
-            known = slots[row] < rows["k"].shape[-4]
-            return jax.lax.cond(known, lambda rows: write(row, rows), lambda rows: rows, rows)
+    def step(row, cache):
+        known = slots[row] < jax.tree.leaves(cache)[0].shape[-4]
+        write_row = functools.partial(write, row)
+        return jax.lax.cond(
+            known, lambda cache: _per_layer(write_row, cache, recent), lambda cache: cache, cache
+        )
 
-        return jax.lax.fori_loop(0, slots.shape[0], step, rows)
-
-    return _per_layer(one, cache, recent)
+    return jax.lax.fori_loop(0, slots.shape[0], step, cache)
 
 
 def copy(cache: Cache, source: jax.Array, target: jax.Array, length: int) -> Cache:

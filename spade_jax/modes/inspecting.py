@@ -138,7 +138,8 @@ def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str)
             text = text.rstrip("\ufffd")  # the rest of a character is still to come
         print(text[len(shown) :], end="", flush=True)
         shown = text
-    print("" if turns[0].stopped else "\n[cut at designer.max_new_tokens]")
+    limit = "designer.max_new_tokens" if len(sampled) == budget else "sampler.designer.max_len"
+    print("" if ended else f"\n[cut at {limit}]")
     return 0
 
 

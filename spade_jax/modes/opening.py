@@ -71,11 +71,7 @@ def abstract_state(rooms: Rooms) -> RunState:
 
 
 def newest_state(rooms: Rooms) -> RunState:
-    """The newest checkpoint of the workdir; without one, the public model as it is.
-
-    Raises:
-        CheckpointError: there is neither.
-    """
+    """The newest checkpoint of the workdir; without one, the model that it would start from."""
     if not has_run(rooms.workdir):
         return first_state(rooms, rooms.language.params())
     checkpoints = Checkpoints(rooms.workdir / "checkpoints", rooms.config.checkpoint.keep)
@@ -86,7 +82,9 @@ def newest_state(rooms: Rooms) -> RunState:
 
 
 def has_run(workdir: pathlib.Path) -> bool:
-    return (workdir / "checkpoints").is_dir()
+    """Whether a complete checkpoint is there; a stopped warm start leaves an empty folder."""
+    folder = workdir / "checkpoints"
+    return folder.is_dir() and any(step.name.isdigit() for step in folder.iterdir())
 
 
 def require_model(config: ConfigDict, workdir: pathlib.Path) -> None:
@@ -102,9 +100,8 @@ def open_public_model(config: ConfigDict, role: str) -> tuple[Language, Engine]:
         ConfigError: the engine's slots do not fit the mesh.
     """
     mesh = parallel.make_mesh(config.mesh)
-    settings = config.sampler[role]
-    rooms_lib.check_divides(mesh, {f"sampler.{role}.num_slots": settings.num_slots})
+    rooms_lib.check_slots(config, mesh, role)
     language = open_pretrained(config, mesh)
-    engine = Engine(language.model, mesh, EngineSettings(**settings))
+    engine = Engine(language.model, mesh, EngineSettings(**config.sampler[role]))
     engine.load(language.params(), 0)
     return language, engine

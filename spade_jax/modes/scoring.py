@@ -20,6 +20,8 @@ def score(
     environments, scores = held_out(split), {}
     modes = (("sampled", 1.0, config.eval.episodes), ("greedy", 0.0, config.eval.greedy))
     for mode, temperature, episodes in modes:
+        if not episodes:
+            continue
         settings = PlaySettings(temperature, config.eval.max_turns, config.agent.max_new_tokens)
         with progress.phase("eval"):
             found = evaluate(

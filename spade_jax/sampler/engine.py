@@ -6,7 +6,8 @@ new tokens are ever read: a turn's stop token and what follows it are prefilled 
 and a prompt that begins like one whose slot is held is copied from there.
 
 Slots that decode are gathered into blocks of `decode_rows`, so that idle ones cost nothing; each
-reads as much of its cache as it fills. Results are deterministic all the same: prefill chunks are
+reads as much of its cache as it fills. Results are deterministic all the same, for dense models and
+with `decode_rows` above 0: prefill chunks are
 cut from each turn's own start, a decode chunk begins where the turn or its last chunk ended, what a
 row reads depends on its own length, every program has its one number of rows, and noise is keyed by
 (request seed, position). A request's log-probs are bit-equal whatever slot, neighbours or load it
@@ -53,6 +54,14 @@ class EngineSettings:
     decode_rows: int = 16
     decode_chunk: int = 16
 
+    def __post_init__(self):
+        chunks = self.prefill_chunks
+        if not chunks or chunks[0] < 1 or list(chunks) != sorted(set(chunks)):
+            raise ValueError(f"prefill_chunks={chunks}: expected rising numbers above 0")
+        for name in ("num_slots", "prefill_tokens", "decode_chunk"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)}: expected at least 1")
+
 
 @dataclasses.dataclass(frozen=True)
 class Request:
@@ -61,7 +70,7 @@ class Request:
     Attributes:
         temperature: 0 is greedy.
         top_k, top_p: sample among the likeliest tokens only, see `sampling.truncate`; the log-probs
-            are then of that policy. 0 and 1: among all.
+            are then of that policy, which is not the learner's. 0 and 1: among all.
     """
 
     tokens: Sequence[int]
@@ -72,9 +81,17 @@ class Request:
     top_k: int = 0
     top_p: float = 1.0
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether some tokens are left out."""
+        return self.top_k > 0 or self.top_p < 1
+
     def __post_init__(self):
         if not len(self.tokens):
             raise ValueError("a request needs at least one prompt token")
+        _check_budget(self.max_new_tokens)
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed={self.seed}: expected an unsigned number of 32 bits")
         if len(self.stop_ids) > MAX_STOP_IDS:
             raise ValueError(f"{len(self.stop_ids)} stop ids, at most {MAX_STOP_IDS} can be")
         if self.temperature < 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
@@ -131,15 +148,24 @@ class Handle:
 
         Raises:
             ContextError: no room for the tokens and one reply token.
+            RuntimeError: the present turn still runs, or the handle is closed.
         """
+        _check_budget(max_new_tokens)
+        if self.slot is None or self in self.engine._running:
+            raise RuntimeError("only an open handle whose turn is over can be extended")
         self.engine.check_fits(self.length + len(self.pending) + len(tokens))
         self.pending += tokens
         self.budget = max_new_tokens
         self.engine.resume(self)
 
     def close(self) -> None:
-        """Frees the slot. The handle must not be used afterwards."""
+        """Frees the slot, also in the middle of a turn. The handle must not be used afterwards."""
         self.engine.release(self)
+
+
+def _check_budget(max_new_tokens: int) -> None:
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens={max_new_tokens}: expected at least 1")
 
 
 class Engine:
@@ -197,9 +223,9 @@ class Engine:
         self._running.append(handle)
 
     def release(self, handle: Handle) -> None:
-        if handle.slot is None:
+        if handle in self._queue:
             self._queue.remove(handle)
-        else:
+        elif handle.slot is not None:
             self._prefixes.remove(handle)
             self._free.append(handle.slot)
             handle.slot = None
@@ -248,10 +274,16 @@ class Engine:
         while self._queue and self._free:
             handle = self._queue.popleft()
             handle.slot = self._free.pop()
-            known = handle.pending[:-1]
-            handle.shares = self._prefixes.longest(known)
-            self._prefixes.add(handle, known)
+            handle.shares = self._shared(handle)
+            self._prefixes.add(handle, handle.pending[:-1])
             self._running.append(handle)
+
+    def _shared(self, handle: Handle) -> tuple[int, Handle] | None:
+        """What the handle can copy: of a row that was given out before it, so that none waits for
+        the other."""
+        return self._prefixes.longest(
+            handle.pending[:-1], lambda owner: owner.order < handle.order
+        )
 
     def _prefill(self) -> None:
         """Reads pending tokens: all but the last, which the decode program reads."""
@@ -269,8 +301,8 @@ class Engine:
             if handle.shares is None:
                 continue
             length, owner = handle.shares
-            if owner.slot is None:
-                handle.shares = None  # it ended before it had read that far
+            if owner.slot is None:  # it was closed before it had read that far
+                handle.shares = self._shared(handle)
             elif owner.length >= length:
                 past = self._programs.past_for(length)
                 source, target = (np.full(1, h.slot, np.int32) for h in (owner, handle))
@@ -322,16 +354,18 @@ class Engine:
         return sorted(turns, key=lambda turn: turn.handle.order)
 
     def _blocks(self) -> Iterator[tuple[list[Handle], int]]:
-        """Turns that decode together, and the past that they read."""
+        """Turns that decode together, and the past that they read. With `decode_rows`, whether
+        neighbours have a top-k or top-p does not choose the program of a request that has none."""
         ready = [handle for handle in self._running if len(handle.pending) == 1]
         if not self.settings.decode_rows:
             if ready:
                 yield ready, self._programs.past_for(max(handle.length for handle in ready))
             return
-        by_past: dict[int, list[Handle]] = {}
+        kinds: dict[tuple[int, bool], list[Handle]] = {}
         for handle in ready:
-            by_past.setdefault(self._programs.past_for(handle.length), []).append(handle)
-        for past, alike in by_past.items():
+            kind = self._programs.past_for(handle.length), handle.request.is_narrow
+            kinds.setdefault(kind, []).append(handle)
+        for (past, _), alike in kinds.items():
             for start in range(0, len(alike), self._decode_rows()):
                 yield alike[start : start + self._decode_rows()], past
 

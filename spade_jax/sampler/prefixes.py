@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import numpy as np
 
@@ -25,19 +25,21 @@ class Prefixes:
             self._owners[key].append(owner)
 
     def remove(self, owner: Hashable) -> None:
-        """Forgets an owner, also one that was never added."""
-        for key in self._keys.pop(owner, ()):
+        for key in self._keys.pop(owner):
             self._owners[key].remove(owner)
             if not self._owners[key]:
                 del self._owners[key]
 
-    def longest(self, tokens: Sequence[int]) -> tuple[int, Hashable] | None:
-        """`(length, owner)` of the longest known prefix; None when there is none."""
+    def longest(
+        self, tokens: Sequence[int], may_lend: Callable[[Hashable], bool]
+    ) -> tuple[int, Hashable] | None:
+        """`(length, owner)` of the longest prefix that somebody who may lend has, or None."""
         found = None
         for length, key in self._prefixes(tokens):
-            if key not in self._owners:
+            owner = next(filter(may_lend, self._owners.get(key, ())), None)
+            if owner is None:
                 break
-            found = length, self._owners[key][0]
+            found = length, owner
         return found
 
     def _prefixes(self, tokens: Sequence[int]) -> Iterator[tuple[int, bytes]]:

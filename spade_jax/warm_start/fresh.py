@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
@@ -71,4 +70,4 @@ def number_embeddings(params: models.Params, tokenizer: Tokenizer) -> models.Par
     features = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
     ids = [tokenizer.encode(number)[0] for number in NUMBERS]
     embedding[ids, : 2 * waves] = features * embedding.std() * np.sqrt(2.0)
-    return {**params, "embedding": jnp.asarray(embedding)}
+    return {**params, "embedding": jax.device_put(embedding, params["embedding"].sharding)}

@@ -38,11 +38,12 @@ def copy(source: str, folder: pathlib.Path) -> None:
     Raises:
         WarmStartError: there is no such file, or a line is no example; it names file and line.
     """
-    paths = sorted(glob.glob(source.removeprefix(PREFIX)))
+    found = map(pathlib.Path, sorted(glob.glob(source.removeprefix(PREFIX))))
+    paths = [path for path in found if path.is_file()]
     if not paths:
         raise WarmStartError(f"warm_start.sources: {source} matches no file")
     folder.mkdir(parents=True, exist_ok=True)
-    for path in map(pathlib.Path, paths):
+    for path in paths:
         if not list(_read(path)):
             raise WarmStartError(f"{path} holds no example")
         shutil.copyfile(path, folder / f"{len(list(folder.iterdir())):04d}.jsonl")
@@ -77,6 +78,8 @@ def _read(path: pathlib.Path) -> Iterator[Example]:
 
 def _example(row: _Row) -> Example:
     messages = [Message(turn.role, turn.content) for turn in row.messages]
+    if messages and (row.prompt is not None or row.response is not None):
+        raise TextError("both messages and prompt or response")
     if not messages:
         if row.prompt is None or row.response is None:
             raise TextError("neither prompt and response nor messages")

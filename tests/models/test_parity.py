@@ -52,16 +52,21 @@ def test_greedy_decoding_through_the_cache_equals_the_reference(name, overrides)
     batch, start = prompt.shape
     steps = want["greedy_ids"].shape[1]
     assert steps == 32
-    cache = models.init_cache(config, batch, start + steps)
-    step = jax.jit(lambda *args: models.hidden_cached(config, params, *args))
-    positions = jnp.broadcast_to(jnp.arange(start), prompt.shape)
-    hidden, cache = step(prompt, positions, cache)
+    cache, rows = models.init_cache(config, batch, start + steps), jnp.arange(batch)
+
+    @jax.jit
+    def step(tokens, lengths, cache):
+        recent = models.init_cache(config, *tokens.shape)
+        hidden, recent = models.hidden_cached(config, params, tokens, lengths, cache, recent)
+        return hidden, models.cache.put(cache, rows, lengths, recent)
+
+    hidden, cache = step(prompt, jnp.zeros(batch, jnp.int32), cache)
     got = []
     for position in range(start, start + steps):
         token = jnp.argmax(models.logits(config, params, hidden[:, -1]), axis=-1)
         got.append(token)
         token = token[:, None].astype(jnp.int32)
-        hidden, cache = step(token, jnp.full((batch, 1), position), cache)
+        hidden, cache = step(token, jnp.full(batch, position), cache)
     np.testing.assert_array_equal(np.stack(got, axis=1), want["greedy_ids"])
 
 

@@ -102,11 +102,17 @@ def test_the_real_model_knows_the_capital_of_france(real_path):
 
 def greedy(config, params, prompt, limit):
     """Ids up to `<|im_end|>` or the limit."""
-    cache = models.init_cache(config, 1, len(prompt) + limit)
-    step = jax.jit(lambda *args: models.hidden_cached(config, *args))
-    tokens, positions, out = jnp.array([prompt]), jnp.arange(len(prompt))[None], []
+    cache, row = models.init_cache(config, 1, len(prompt) + limit), jnp.zeros(1, jnp.int32)
+
+    @jax.jit
+    def step(params, tokens, length, cache):
+        recent = models.init_cache(config, *tokens.shape)
+        hidden, recent = models.hidden_cached(config, params, tokens, length, cache, recent)
+        return hidden, models.cache.put(cache, row, length, recent)
+
+    tokens, length, out = jnp.array([prompt]), row, []
     while len(out) < limit and 2 not in out:
-        hidden, cache = step(params, tokens, positions, cache)
+        hidden, cache = step(params, tokens, length, cache)
         out.append(int(jnp.argmax(models.logits(config, params, hidden[:, -1]))))
-        tokens, positions = jnp.array([out[-1:]]), positions[:, -1:] + 1
+        tokens, length = jnp.array([out[-1:]]), length + tokens.shape[1]
     return out

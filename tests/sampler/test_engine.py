@@ -9,6 +9,7 @@ import pytest
 
 from spade_jax import models, parallel
 from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
+from spade_jax.sampler.programs import Programs
 
 CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
 SETTINGS = EngineSettings(
@@ -22,10 +23,19 @@ def params():
     return parallel.unbox(models.init(CONFIG, jax.random.key(0)))
 
 
+def opened(params, **changes):
+    settings = dataclasses.replace(SETTINGS, **changes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Programs, "LEAST_PAST", 8)  # rows that grow read 0, 8, 16, 32, 48 positions
+        engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), settings)
+    engine.load(params, 7)
+    return engine
+
+
 @pytest.fixture(scope="module")
 def engine(params):
-    engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), SETTINGS)
-    engine.load(params, 7)
+    engine = opened(params)
+    assert engine._programs.past_lengths == (0, 8, 16, 32, 48)
     return engine
 
 
@@ -62,8 +72,10 @@ def learner_logprobs(params, prompt, sampled, temperature=1.0):
     return logp[np.arange(start, start + len(sampled)), np.asarray(sampled)]
 
 
-def test_a_request_is_bit_equal_whatever_slot_neighbours_and_load_it_meets(engine):
-    probe = request(1)
+@pytest.mark.parametrize("decode_rows", [4, 6])
+def test_a_request_is_bit_equal_whatever_slot_neighbours_and_load_it_meets(params, decode_rows):
+    engine = opened(params, decode_rows=decode_rows)
+    probe = request(1, budget=30, stop=())
     (alone,) = run(engine, [probe])
     rng = np.random.default_rng(0)
     for trial in range(8):
@@ -71,23 +83,30 @@ def test_a_request_is_bit_equal_whatever_slot_neighbours_and_load_it_meets(engin
             request(100 * trial + k, int(rng.integers(1, 30)), int(rng.integers(1, 15)))
             for k in range(int(rng.integers(1, 14)))
         ]
+        others.append(dataclasses.replace(others[0], top_k=3))
         place = int(rng.integers(0, len(others) + 1))
         turn = run(engine, [*others[:place], probe, *others[place:]])[place]
         assert turn.tokens == alone.tokens
         assert turn.logprobs == alone.logprobs
 
 
-def test_logprobs_are_the_learners_across_turns_and_reused_slots(engine, params):
-    for seed in range(3):
-        first = request(seed, temperature=0.7)
-        handle = engine.submit(first)
-        (turn,) = drain(engine, [handle])
-        more = [9, 8, 7, 6, 5, 11, 12]
-        handle.extend(more, 6)
-        (second,) = drain(engine, [handle])
-        handle.close()
-        prompt = [*first.tokens, *turn.tokens, *more]
-        for have, prefix in ((turn, first.tokens), (second, prompt)):
+@pytest.mark.parametrize("decode_rows", [0, 4])
+def test_logprobs_are_the_learners_across_turns_and_reused_slots(params, decode_rows):
+    engine = opened(params, decode_rows=decode_rows)
+    requests = [request(seed, 9 + seed, 6 + seed, temperature=0.7) for seed in range(8)]
+    more = [9, 8, 7, 6, 5, 11, 12]
+    seen = []
+    for start in (0, 4):
+        handles = [engine.submit(item) for item in requests[start : start + 4]]
+        first = drain(engine, handles)
+        for handle in handles:
+            handle.extend(more, 6)
+        seen += zip(first, drain(engine, handles), strict=True)
+        for handle in handles:
+            handle.close()
+    for item, (turn, second) in zip(requests, seen, strict=True):
+        prompt = [*item.tokens, *turn.tokens, *more]
+        for have, prefix in ((turn, item.tokens), (second, prompt)):
             want = learner_logprobs(params, prefix, have.tokens, 0.7)
             np.testing.assert_allclose(have.logprobs, want, atol=1e-4)
 
@@ -177,11 +196,14 @@ def test_a_prefix_whose_owner_is_gone_is_read_anew(engine):
     first, second = (Request(tokens, 4, seed, 1.0, ()) for seed in (1, 2))
     (alone,) = run(engine, [second])
     owner, follower = engine.submit(first), engine.submit(second)
+    third = engine.submit(second)
     engine._admit()
     owner.close()
-    (turn,) = drain(engine, [follower])
-    follower.close()
-    assert (turn.tokens, turn.logprobs) == (alone.tokens, alone.logprobs)
+    before = engine.stats.shared_tokens
+    for turn in drain(engine, [follower, third]):
+        turn.handle.close()
+        assert (turn.tokens, turn.logprobs) == (alone.tokens, alone.logprobs)
+    assert engine.stats.shared_tokens - before == 22  # the third's, of the follower
 
 
 def test_waiting_for_slots_that_nobody_frees_is_an_error_not_a_hang(engine):
@@ -215,11 +237,44 @@ def test_narrow_requests_sample_from_their_own_policy_beside_wide_ones(engine, p
         assert one.logprobs == (0.0,) * len(one.tokens)
 
 
-@pytest.mark.parametrize("setting", [{"top_p": 0.0}, {"top_k": -1}, {"temperature": -1.0},
-                                     {"tokens": []}, {"stop_ids": tuple(range(129))}])  # fmt: skip
-def test_an_impossible_request_is_refused_by_name(setting):
-    with pytest.raises(ValueError, match="prompt token|stop ids|top_p="):
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ({"top_p": 0.0}, "top_p=0.0"),
+        ({"top_k": -1}, "top_k=-1"),
+        ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"tokens": []}, "at least one prompt token"),
+        ({"stop_ids": tuple(range(129))}, "129 stop ids"),
+        ({"max_new_tokens": 0}, "max_new_tokens=0"),
+        ({"seed": -1}, "seed=-1"),
+    ],
+)
+def test_an_impossible_request_is_refused_by_name(setting, named):
+    with pytest.raises(ValueError, match=named):
         dataclasses.replace(request(0), **setting)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"prefill_chunks": (5, 3)}, {"prefill_chunks": ()}, {"decode_chunk": 0}]
+)
+def test_impossible_settings_are_refused_by_name(setting):
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        dataclasses.replace(SETTINGS, **setting)
+
+
+def test_a_handle_is_extended_between_its_turns_only(engine):
+    handle = engine.submit(request(0, budget=20, stop=()))
+    for moment in ("queued", "running"):
+        with pytest.raises(RuntimeError, match="whose turn is over"):
+            handle.extend([5], 3)
+        assert engine.advance() == [], moment
+    drain(engine, [handle])
+    with pytest.raises(ValueError, match="max_new_tokens=0"):
+        handle.extend([5], 0)
+    handle.close()
+    handle.close()  # harmless
+    with pytest.raises(RuntimeError, match="whose turn is over"):
+        handle.extend([5], 3)
 
 
 class Script:

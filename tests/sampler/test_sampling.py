@@ -58,6 +58,17 @@ def test_an_impossible_token_never_comes():
     assert set(tokens) == {3, 70, 131}
 
 
+def test_no_impossible_token_comes_out_of_a_large_vocabulary():
+    rng = np.random.default_rng(1)
+    logits = np.full((2000, 151_936), -np.inf, np.float32)
+    allowed = rng.integers(0, 151_936, (2000, 6))
+    np.put_along_axis(logits, allowed, rng.normal(0, 1, (2000, 6)).astype(np.float32), axis=1)
+    seeds, ones = jnp.arange(2000, dtype=jnp.uint32), jnp.ones(2000)
+    token, logprob = jax.jit(sample)(logits, seeds, jnp.arange(2000), ones)
+    assert (np.asarray(token)[:, None] == allowed).any(axis=1).all()
+    assert np.isfinite(logprob).all()
+
+
 @pytest.mark.parametrize(
     ("top_k", "top_p", "temperature", "kept"),
     [

@@ -87,6 +87,7 @@ def test_a_glob_and_the_library_are_joined_in_order(tmp_path):
         ({"prompt": 3, "response": "x"}, "Expected `str"),
         ({"prompt": "a", "response": "b", "role": "judge"}, "judge"),
         ({"messages": [{"role": "user", "content": "a"}]}, "must speak last"),
+        ({**ROWS[1], "messages": ROWS[2]["messages"]}, "both messages and prompt"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "cannot speak first"),
         ({"messages": [{"role": r, "content": "a"} for r in ("user", *["assistant"] * 2)]},
          "twice in a row"),
