@@ -37,6 +37,7 @@ COLUMNS = {
     "of roof": "of_roof", "of floor": "of_floor", "lengths p": "same_lengths_p",
 }  # fmt: skip
 ALONE = "tok_s", "slot_use", "compiles", "of_roof", "of_floor"
+STEP_ROWS = 16, 32  # besides the slots: rows at which the model's matrix products are timed
 SLOTS, ROWS = (16, 64, 256), (256, 512, 1024, 2048, 4096)
 
 
@@ -85,6 +86,7 @@ def main() -> None:
         print(json.dumps(about | {"gflops": peaks.flops / 1e9, "gb_s": peaks.bandwidth / 1e9}))
         result = {"about": about, "peaks": dataclasses.asdict(peaks), "parts": {}, "scaling": {}}
         print_header(["part", *COLUMNS])
+        stack.callback(_keep, options.json, result)  # also what was measured before an error
         for name in options.parts:
             rounds = play_rounds(PARTS[name], ours, tunix, options.rounds)
             row = summary(PARTS[name], *rounds, peaks)
@@ -97,8 +99,11 @@ def main() -> None:
                 row = alone(part, rounds, peaks)
                 result["scaling"][part.name] = row
                 print_row([part.name, *(row[key] for key in ALONE)])
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1))
+
+
+def _keep(path: Path | None, result: dict) -> None:
+    if path:
+        path.write_text(json.dumps(result, indent=1))
 
 
 def _options() -> argparse.Namespace:
@@ -128,7 +133,8 @@ def tunix_python(cache: Path) -> Path:
 
 
 def measured_peaks(worker: Worker) -> roofline.Peaks:
-    answer = worker.ask("peaks", rows=sorted({part.slots for part in PARTS.values()} | {*SLOTS}))
+    rows = {part.slots for part in PARTS.values()} | {*STEP_ROWS, *SLOTS}
+    answer = worker.ask("peaks", rows=sorted(rows))
     answer["step"] = {int(rows): seconds for rows, seconds in answer["step"].items()}
     return roofline.Peaks(**answer)
 

@@ -2,7 +2,7 @@
 
 Two bounds. The roof counts operations and bytes against the best rates of the machine, a big matrix
 product and a big copy. The floor is the time of the model's own matrix products, one after another,
-at the shapes in which a perfect scheduler would issue them, and nothing else.
+at the best of the measured shapes, and nothing else.
 """
 
 import dataclasses
@@ -57,12 +57,14 @@ def roof(shape: ModelShape, calls: Sequence[Sequence[Reply]], slots: int, peaks:
 
 
 def floor(calls: Sequence[Sequence[Reply]], slots: int, peaks: Peaks) -> float:
-    """Seconds of one round's matrix products alone; a few of the prefill's are by the head."""
+    """Seconds of one round's matrix products alone; a few of the prefill's are by the head. A
+    decode step is charged at the cheapest measured number of rows that the slots allow."""
+    sampled = min(time / rows for rows, time in peaks.step.items() if rows <= slots)
     seconds = 0.0
     for call in calls:
         prefill = sum(reply.prompt - 1 - reply.known for reply in call)
         seconds += prefill / PREFILL_ROWS * peaks.step[PREFILL_ROWS]
-        seconds += decode_steps(call, slots) * peaks.step[slots]
+        seconds += sum(reply.sampled for reply in call) * sampled
     return seconds
 
 

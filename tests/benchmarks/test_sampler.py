@@ -85,7 +85,7 @@ def test_the_bounds_count_what_a_hand_counts():
     assert by_flops == pytest.approx(sum(flops) / 10)
     assert by_bytes == pytest.approx(sum(moved) / 10)
     peaks = Peaks(1.0, 1.0, {1: 2.0, 2: 3.0, sampler_roofline.PREFILL_ROWS: 512.0})
-    assert sampler_roofline.floor(calls, 2, peaks) == pytest.approx(2 * 0.5 + 3 * 3.0)
+    assert sampler_roofline.floor(calls, 2, peaks) == pytest.approx(2 * 0.5 + 5 * 1.5)
     assert sampler_roofline.floor(calls, 1, peaks) == pytest.approx(2 * 0.5 + 5 * 2.0)
 
 

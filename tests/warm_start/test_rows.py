@@ -119,7 +119,8 @@ def test_context_tokens_weigh_as_told_and_padding_nothing():
 def test_number_embeddings_keep_the_scale_and_order_the_numbers(chat):
     tokenizer = chat._tokenizer
     before = np.random.default_rng(0).normal(0, 0.1, (400, 64)).astype(np.float32)
-    after = np.asarray(number_embeddings({"embedding": jnp.asarray(before)}, tokenizer)["embedding"])
+    params = {"embedding": jnp.asarray(before)}
+    after = np.asarray(number_embeddings(params, tokenizer)["embedding"])
     ids = [tokenizer.encode(str(n))[0] for n in (10, 11, 40)]
     near, far = after[ids[0]] @ after[ids[1]], after[ids[0]] @ after[ids[2]]
     assert near > far
