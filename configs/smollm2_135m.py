@@ -8,11 +8,11 @@ Time       TODO
 Expect     TODO
 """
 
-from configs import base
+from configs import tiny
 
 
 def get_config():
-    c = base.get_config()
+    c = tiny.get_config()  # the method's settings; below are the model and the sizes
     c.steps = 6
     c.prompts = "chat"
     c.model.preset = "smollm2_135m"
@@ -29,41 +29,21 @@ def get_config():
     c.warm_start.learning_rate = 3e-4
     c.warm_start.matrix_rate = 0.0
     c.warm_start.mixture.memory = 0.25
-
-    c.memory.positives = 1
-    c.memory.negatives = 1
-    c.memory.use = 0.5
     c.memory.snippet = 300
-    c.grounding.max_words = 24
 
     c.curriculum.skills_per_regen = 3
     c.curriculum.num_envs = 8
     c.curriculum.max_attempts = 1
-    c.curriculum.regen_interval = 1
-
-    c.designer.delay = 1
     c.designer.temperature = 0.6
     c.designer.max_new_tokens = 640
     c.designer.weight = 2.0
-    c.designer.role_scale = False
-    c.designer.baseline = "moving"
-    c.designer.negative_scale = 0.35
-    c.designer.train_invalid = True
-    c.designer.check_skill = True
-    c.designer.repeat_cost = 0.3
-    c.designer.s_reg = 0.3
-
     c.agent.plays_per_env = 4
     c.agent.hint_plays_per_env = 4
-    c.agent.seeds_per_env = 2
-    c.agent.train_hint_arm = True
-    c.agent.temperature = 1.0
     c.agent.max_new_tokens = 24
     c.agent.max_turns = 6
 
     for role in ("designer", "agent"):
         c.sampler[role].prefill_tokens = 64
-        c.sampler[role].prefill_chunks = (16, 64)
         c.sampler[role].decode_rows = 16
     c.sampler.designer.num_slots = 8
     c.sampler.designer.max_len = 1024
@@ -73,10 +53,7 @@ def get_config():
     c.learner.designer.length = 1023
     c.learner.agent.rows = 2
     c.learner.agent.length = 511
-    c.learner.normalise = "role"
-    c.learner.kl = 0.02
     c.learner.learning_rate = 2e-5
-    c.learner.weight_decay = 0.0
 
     c.eval.episodes = 0
     c.eval.greedy = 1
