@@ -8,7 +8,7 @@ and a prompt that begins like one whose slot is held is copied from there.
 Slots that decode are gathered into blocks of `decode_rows`, so that idle ones cost nothing; each
 reads as much of its cache as it fills. Results are deterministic all the same, for dense models and
 with `decode_rows` above 0: prefill chunks are cut from each turn's own start, a decode chunk begins
-where the turn or its last chunk ended, what a row reads depends on its own length, every program has
+where the turn or its last chunk ended, what a row reads depends on its own length, each program has
 its one number of rows, and noise is keyed by (request seed, position). A request's log-probs are
 bit-equal whatever slot, neighbours or load it meets (tests/sampler/test_engine.py).
 """
