@@ -13,7 +13,7 @@ from configs import tiny
 
 def get_config():
     c = tiny.get_config()  # the method's settings; below are the model and the sizes
-    c.steps = 6
+    c.steps = 3
     c.prompts = "chat"
     c.model.preset = "smollm2_135m"
     c.model.overrides.remat = False
@@ -58,6 +58,6 @@ def get_config():
     c.eval.episodes = 0
     c.eval.greedy = 1
     c.eval.max_turns = 6
-    c.checkpoint.every = 4
+    c.checkpoint.every = 1
     c.checkpoint.keep = 1
     return c
