@@ -22,7 +22,7 @@ def get_config():
 
     c.warm_start.designs = 400
     c.warm_start.episodes = 1200
-    c.warm_start.steps = 96
+    c.warm_start.steps = 64
     c.warm_start.tokens = 1024
     c.warm_start.designer_every = 2
     c.warm_start.context_weight = 0.0
