@@ -37,6 +37,7 @@ def get_config():
     c.designer.temperature = 0.6
     c.designer.max_new_tokens = 640
     c.designer.weight = 2.0
+    c.designer.check_skill = False  # it seldom hits the skill: then there would be nothing to play
     c.agent.plays_per_env = 4
     c.agent.hint_plays_per_env = 4
     c.agent.max_new_tokens = 24
