@@ -4,8 +4,8 @@ Command    python -m spade_jax.main --config=configs/smollm2_135m.py --workdir=r
            ... --mode=generate --prompt="What is the capital of France?"
            ... --mode=play --env=FILE   (a hint beside it in FILE.hint or FILE.json is played too)
 Hardware   two CPU cores, 16 GB of memory
-Time       download and conversion once, 2 minutes; warm start 11 to 17 minutes; an iteration 4 to 7;
-           an evaluation, before and after, 3 to 4. Half a minute until an answer's first word
+Time       download and conversion once, 2 minutes; warm start 11 to 17 minutes; an iteration 4 to
+           7; an evaluation, before and after, 3 to 4. Half a minute until an answer's first word
 Expect     a quarter to a third of the designs valid (none before the warm start), worlds that the
            agent hardly wins, and a hint gap of about .25 from few plays. Answers in good English
 """
