@@ -3,10 +3,10 @@
 Command    make demo
            python -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny
 Hardware   two CPU cores, 4 GB of memory
-Time       9 to 10 minutes: warm start 6.5, 30 iterations of about 4 seconds, two evaluations
-Expect     about 97% of designs valid, two thirds of those not verbatim; the regret rises from about
-           0.20 to 0.27 while half of the worlds stay in band; held-out stays near 0.10, within its
-           error
+Time       9 to 10 minutes: warm start 6, 30 iterations of 3 to 4 seconds, two evaluations
+Expect     about 97% of designs valid, two thirds of those not verbatim; the regret stays between
+           0.20 and 0.27 while worlds get harder and half of them stay in band; held-out stays near
+           0.10, within its error
 """
 
 from configs import base
