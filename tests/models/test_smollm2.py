@@ -10,10 +10,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from spade_jax import models, wheels
-from spade_jax.models import ModelError, smollm2
+from spade_jax.models import ModelError, convert, smollm2
 from spade_jax.models.gguf import GgufFile
 from spade_jax.text.gguf_tokenizer import tokenizer_json
-from tests.models import golden
 
 PROMPT = (
     "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face"
@@ -93,8 +92,7 @@ def test_the_real_model_knows_the_capital_of_france(real_path):
         norm_eps=file.config["rms_norm_eps"],
         tied=file.config["tie_word_embeddings"],
     )
-    weights = {name: file.read(name) for name in file.names()}
-    params = jax.tree.map(jnp.asarray, golden.to_params(config, weights))
+    params = convert.load(file, config)
     tokenizer = Tokenizer.from_str(tokenizer_json(real_path))
     ids = greedy(config, params, tokenizer.encode(PROMPT).ids, 40)
     assert tokenizer.decode(ids) == "The capital of France is Paris."
