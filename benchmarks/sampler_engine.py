@@ -23,7 +23,7 @@ class SlotEngine:
         params["head"] = LOGIT_SPREAD * params["head"]
         self.num_params = models.num_params(params)
         mesh = parallel.make_mesh({}, jax.devices()[:1])
-        settings = EngineSettings(num_slots=batch, max_len=max_len, decode_rows=16)
+        settings = EngineSettings(num_slots=batch, max_len=max_len)
         self.engine = Engine(config, mesh, settings)
         self.engine.load(params, 0)
         self._episodes: dict[int, tuple[Handle, list[int]]] = {}  # with all tokens so far

@@ -1,16 +1,16 @@
-"""The key-value cache: one row per sampler slot, read as *past*, extended by what is *recent*.
+"""The key-value cache: pages of a fixed number of positions, read as *past*, extended by *recent*.
 
-A dispatch takes its rows out of the cache once (`take`), computes with them unchanged while new
-keys and values gather in a small buffer (`init_cache` of that length), and puts that buffer back at
-its end (`put`). The large arrays are thus never written inside a loop: on CPU, where each such
-write copies the cache, this is most of what a decode step costs. Keys are stored transposed, which
-a product with few queries reads in order.
+A row's keys and values lie in pages that a table outside names, so that a short row pays for what
+it fills and several rows can hold one page. A dispatch gathers its rows' pages into contiguous
+arrays once (`take`), computes with them unchanged while new keys and values gather in a small buffer
+(`init_cache` of that length), and what is in that buffer is put behind the rows at the end (`put`).
+The pages are thus never written inside a loop: on CPU, where each such write copies the cache, this
+is most of what a decode step costs. Keys are stored transposed, which a product with few queries
+reads in order.
 
 A cache is a dict of arrays over all layers, or, beside `transformer.unstack`ed parameters, a tuple
-of one dict per layer without the leading axis. Rows are the axis before heads.
+of one dict per layer without the leading axis. Rows, or pages, are the axis before heads.
 """
-
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from spade_jax.models.config import ModelConfig
 # "k": [layers, rows, kv_heads, head_dim, length], "v": [layers, rows, kv_heads, length, head_dim]
 Rows = dict[str, jax.Array]
 Cache = Rows | tuple[Rows, ...]
+TIME = {"k": -1, "v": -2}  # the axis of positions
 
 
 def init_cache(config: ModelConfig, rows: int, length: int, stacked: bool = True) -> Cache:
@@ -35,48 +36,76 @@ def init_cache(config: ModelConfig, rows: int, length: int, stacked: bool = True
     return zeros(config.num_layers) if stacked else tuple(zeros() for _ in range(config.num_layers))
 
 
-def take(cache: Cache, slots: jax.Array | None, length: int) -> Cache:
-    """The first `length` positions of rows `slots` `[R]`; of all rows in order when None."""
-
-    def one(rows: Rows) -> Rows:
-        k, v = rows["k"][..., :length], rows["v"][..., :length, :]
-        if slots is not None:
-            k, v = (jnp.take(part, slots, axis=-4, mode="clip") for part in (k, v))
-        return {"k": k, "v": v}
-
-    return _per_layer(one, cache)
+def position_bytes(config: ModelConfig) -> int:
+    """Bytes of one position's keys and values in all layers."""
+    numbers = 2 * config.num_layers * config.num_kv_heads * config.head_dim
+    return numbers * jnp.dtype(config.dtype).itemsize
 
 
-def put(cache: Cache, slots: jax.Array, starts: jax.Array, recent: Cache) -> Cache:
-    """Writes row i of `recent` into row `slots[i]` from position `starts[i]` on.
+def take(cache: Cache, pages: jax.Array) -> Cache:
+    """Rows of n pages each, in the order of `pages` `[R, n]`, as contiguous arrays."""
 
-    All of it is written: what a row did not sample lies beyond its length, where the next tokens
-    of the row overwrite it. A slot of at least the number of rows is left out. The cache must be
-    longer than every start by the length of `recent`.
+    def one(part, time):
+        got = jnp.take(part, pages, axis=-4, mode="clip")  # [..., R, n, K, *, *]
+        got = jnp.moveaxis(got, -4, time - 1)  # the pages of a row beside their positions
+        shape = list(got.shape)
+        shape[time - 1 : time + 1 or None] = [shape[time - 1] * shape[time]]
+        return got.reshape(shape)
+
+    return jax.tree.map(one, cache, _times(cache))
+
+
+def put(cache: Cache, pages: jax.Array, offsets: jax.Array, recent: Cache) -> Cache:
+    """Writes row i of `recent` from position `offsets[i]` of page `pages[i, 0]` on.
+
+    Args:
+        pages: `[R, m]`, enough for the longest write; what is beyond a row's own pages goes to a
+            page that nobody reads.
+        offsets: `[R]`, below the length of a page.
     """
+    rows, touched = pages.shape
+    times = _times(cache)
+    page = jax.tree.leaves(jax.tree.map(lambda part, time: part.shape[time], cache, times))[0]
+    width = jax.tree.leaves(jax.tree.map(lambda part, time: part.shape[time], recent, times))[0]
 
-    def write(row, rows: Rows, new: Rows) -> Rows:
-        placed = {}
-        for name, time in (("k", -1), ("v", -2)):
-            at = [0] * rows[name].ndim
-            at[-4], at[time] = slots[row], starts[row]
-            part = jax.lax.dynamic_slice_in_dim(new[name], row, 1, axis=rows[name].ndim - 4)
-            placed[name] = jax.lax.dynamic_update_slice(rows[name], part, at)
-        return placed
+    def padded(part, time):
+        edges = [(0, 0)] * part.ndim
+        edges[time] = (page, (touched + 1) * page - width)
+        return jnp.pad(part, edges)
 
-    def step(row, cache):
-        known = slots[row] < jax.tree.leaves(cache)[0].shape[-4]
-        write_row = functools.partial(write, row)
-        return jax.lax.cond(
-            known, lambda cache: _per_layer(write_row, cache, recent), lambda cache: cache, cache
-        )
+    recent = jax.tree.map(padded, recent, times)
 
-    return jax.lax.fori_loop(0, slots.shape[0], step, cache)
+    def step(at, cache):
+        row, number = at // touched, at % touched
+        start = number * page - offsets[row]  # the page's first column in `recent`
+        column = start + jnp.arange(page)
+        new_one = (column >= 0) & (column < width)
+
+        def write(part, new, time):
+            source, target = [0] * part.ndim, [0] * part.ndim
+            source[-4], source[time], target[-4] = row, page + start, pages[row, number]
+            shape = list(part.shape)
+            shape[-4] = 1
+            new = jax.lax.dynamic_slice(new, source, shape)
+            old = jax.lax.dynamic_slice(part, target, shape)
+            mask = new_one if time == -1 else new_one[:, None]
+            return jax.lax.dynamic_update_slice(part, jnp.where(mask, new, old), target)
+
+        return jax.tree.map(write, cache, recent, times)
+
+    return jax.lax.fori_loop(0, rows * touched, step, cache)
 
 
-def copy(cache: Cache, source: jax.Array, target: jax.Array, length: int) -> Cache:
-    """Copies the first `length` positions of rows `source` `[R]` to rows `target` `[R]`."""
-    return put(cache, target, jnp.zeros_like(target), take(cache, source, length))
+def copy(cache: Cache, source: jax.Array, target: jax.Array) -> Cache:
+    """Copies pages `source` `[M]` to pages `target` `[M]`, which must not overlap but in pages that
+    nobody reads."""
+
+    def one(part):
+        pages = jnp.take(part, source, axis=-4, mode="clip")
+        index = (*[slice(None)] * (part.ndim - 4), target)
+        return part.at[index].set(pages)
+
+    return jax.tree.map(one, cache)
 
 
 def extend(recent: Rows, column, k, v) -> Rows:
@@ -88,7 +117,6 @@ def extend(recent: Rows, column, k, v) -> Rows:
     }
 
 
-def _per_layer(function, *caches: Cache) -> Cache:
-    if isinstance(caches[0], tuple):
-        return tuple(function(*rows) for rows in zip(*caches, strict=True))
-    return function(*caches)
+def _times(cache: Cache):
+    """The axis of positions of each leaf."""
+    return tuple(TIME for _ in cache) if isinstance(cache, tuple) else TIME

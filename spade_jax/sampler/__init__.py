@@ -1,4 +1,5 @@
-from spade_jax.sampler.engine import Engine, Handle, Turn
-from spade_jax.sampler.request import ContextError, EngineSettings, Request
+from spade_jax.sampler.engine import Engine
+from spade_jax.sampler.handle import Handle, Turn
+from spade_jax.sampler.request import ContextError, EngineSettings, Request, Stats
 
-__all__ = ["ContextError", "Engine", "EngineSettings", "Handle", "Request", "Turn"]
+__all__ = ["ContextError", "Engine", "EngineSettings", "Handle", "Request", "Stats", "Turn"]

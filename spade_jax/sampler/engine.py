@@ -1,27 +1,31 @@
-"""Slot-based sampling: a slot holds one episode's cache across all its turns.
+"""Continuous batching: a slot holds one episode's cache across all its turns.
 
-`submit` queues a request, `advance` moves everything one dispatch further and returns the turns
-that ended, `Handle.extend` appends the next turn's new tokens, `Handle.close` frees the slot. Only
-new tokens are ever read: a turn's stop token and what follows it are prefilled when it continues,
-and a prompt that begins like one whose slot is held is copied from there.
+`submit` queues a request, `advance` moves everything further and returns the turns that ended,
+`Handle.extend` appends the next turn's new tokens, `Handle.close` frees the slot. Only new tokens
+are ever read: a turn's stop token and what follows it are prefilled when it continues, a rewritten
+history from its first changed token on, and a prompt that begins like another shares its pages.
 
-Slots that decode are gathered into blocks of `decode_rows`, so that idle ones cost nothing; each
-reads as much of its cache as it fills. Results are deterministic all the same, for dense models and
-with `decode_rows` above 0: prefill chunks are cut from each turn's own start, a decode chunk begins
-where the turn or its last chunk ended, what a row reads depends on its own length, each program has
-its one number of rows, and noise is keyed by (request seed, position). A request's log-probs are
-bit-equal whatever slot, neighbours or load it meets (tests/sampler/test_engine.py).
+Work is cut into jobs: rows that are alike, their past gathered from the cache, one program, what it
+gives put back. A few jobs are on their way at a time; between them turns begin, end and wait for
+their environments, which costs nothing. Who shares a job, a slot or a page never changes a result:
+prefill chunks are cut from each turn's own start, a decode chunk begins where the turn or its last
+chunk ended, what a row reads and with how many others depends on its own length only, and noise is
+keyed by (request seed, position). Log-probs are bit-equal whatever slot, neighbours or load a
+request meets (tests/sampler/test_engine.py).
 """
 
-import dataclasses
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from concurrent import futures
 
 import jax
 import numpy as np
 
 from spade_jax import models
-from spade_jax.sampler.prefixes import Prefixes
+from spade_jax.models.cache import position_bytes
+from spade_jax.sampler.handle import Handle, Turn
+from spade_jax.sampler.memory import Memory
+from spade_jax.sampler.planner import Job, Kind, Planner
 from spade_jax.sampler.programs import DecodeInputs, Programs
 from spade_jax.sampler.request import (
     MAX_STOP_IDS,
@@ -29,74 +33,48 @@ from spade_jax.sampler.request import (
     EngineSettings,
     Request,
     Stats,
-    check_budget,
 )
-
-PREFILLS = 4  # most prefill dispatches before running turns decode again
-
-
-@dataclasses.dataclass(frozen=True)
-class Turn:
-    """What one turn sampled. `stopped` is false when it was cut at its token or context limit."""
-
-    handle: "Handle"
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    stopped: bool
-    version: int
-
-
-@dataclasses.dataclass(eq=False)
-class Handle:
-    """One request inside the engine. `pending` tokens are known but not yet in the cache."""
-
-    engine: "Engine"
-    request: Request
-    order: int
-    pending: list[int]
-    budget: int
-    slot: int | None = None
-    length: int = 0  # tokens in the cache
-    shares: "tuple[int, Handle] | None" = None  # how many tokens to copy, and from whom
-    tokens: list[int] = dataclasses.field(default_factory=list)  # sampled in this turn
-    logprobs: list[float] = dataclasses.field(default_factory=list)
-
-    def extend(self, tokens: Sequence[int], max_new_tokens: int) -> None:
-        """Starts the next turn: `tokens` follow what was sampled last.
-
-        Raises:
-            ContextError: no room for the tokens and one reply token.
-            RuntimeError: the present turn still runs, or the handle is closed.
-        """
-        check_budget(max_new_tokens)
-        if self.slot is None or self in self.engine._running:
-            raise RuntimeError("only an open handle whose turn is over can be extended")
-        self.engine.check_fits(self.length + len(self.pending) + len(tokens))
-        self.pending += tokens
-        self.budget = max_new_tokens
-        self.engine.resume(self)
-
-    def close(self) -> None:
-        """Frees the slot, also in the middle of a turn. The handle must not be used afterwards."""
-        self.engine.release(self)
+from spade_jax.sampler.stop_strings import stop_at
 
 
 class Engine:
-    """Samples from one model on one mesh."""
+    """Samples from one model on one mesh. Belongs to one thread."""
 
     def __init__(self, config: models.ModelConfig, mesh, settings: EngineSettings):
+        """
+        Raises:
+            ValueError: a budget is too small, or the mesh does not divide the slots.
+        """
         self.settings, self.stats = settings, Stats()
-        slack = max(settings.decode_chunk, *settings.prefill_chunks)
-        self._programs = Programs(
-            config, mesh, settings.num_slots, settings.max_len, settings.decode_chunk, slack
-        )
-        self._cache = self._programs.empty_cache()
+        shards = mesh.shape["data"] * mesh.shape["fsdp"]
+        if settings.num_slots % shards:
+            raise ValueError(
+                f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp ="
+                f" {shards}"
+            )
+        pages = settings.pages(position_bytes(config), shards)
+        self._programs = Programs(config, mesh, pages, settings.page, settings.decode_chunk)
+        self._memory = Memory(
+            self._programs, pages, settings.page, settings.num_slots // shards,
+            settings.prefill_chunks[-1], self._count_parked,
+        )  # fmt: skip
+        self._planner = Planner(settings, shards)
+        self._workers = futures.ThreadPoolExecutor(settings.streams, "sampler")
+        self._jobs: dict[futures.Future, Job] = {}
         self._params, self._loaded, self._version = None, None, -1
         self._queue: deque[Handle] = deque()
-        self._free = list(range(settings.num_slots))[::-1]
-        self._running: list[Handle] = []
-        self._prefixes = Prefixes(settings.prefill_chunks[-1])
-        self._submitted = 0
+        self._running: list[Handle] = []  # with a slot, in a turn
+        self._submitted = self._started = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether some turn is under way, so that `advance` gets further."""
+        return bool(self._running)
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait for a slot."""
+        return len(self._queue)
 
     def load(self, params: models.Params, version: int) -> None:
         """Samples from these parameters from now on; every turn is stamped with `version`.
@@ -104,10 +82,13 @@ class Engine:
         Raises:
             RuntimeError: episodes are open: their cached keys belong to the old parameters.
         """
-        if self._queue or len(self._free) < self.settings.num_slots:
+        if self._queue or self._memory.open_rows:
             raise RuntimeError("parameters cannot change while episodes are open")
+        while self._jobs:  # of handles that were closed meanwhile
+            self._collect(None)
         if params is not self._loaded:
             self._loaded, self._params = params, self._programs.ready(params)
+        self._memory.forget()
         self._version, self.stats = version, Stats()
 
     def submit(self, request: Request) -> Handle:
@@ -116,222 +97,269 @@ class Engine:
         Raises:
             ContextError: the prompt leaves no room for a reply.
         """
-        if self._params is None:
-            raise RuntimeError("load parameters before submitting requests")
-        self.check_fits(len(request.tokens))
+        self._check_loaded()
+        self._check_fits(len(request.tokens))
         handle = Handle(
-            self, request, self._submitted, list(request.tokens), request.max_new_tokens
-        )
+            self, request, self._submitted, list(request.tokens), request.max_new_tokens,
+            request.deadline(),
+        )  # fmt: skip
         self._submitted += 1
         self._queue.append(handle)
         return handle
 
-    def check_fits(self, tokens: int) -> None:
-        if tokens >= self.settings.max_len:
-            raise ContextError(
-                f"{tokens} tokens leave no room for a reply in a context of {self.settings.max_len}"
+    def go_on(self, handle: Handle, tokens: list[int], budget: int, kept: int | None) -> None:
+        """See `Handle.extend`."""
+        row = handle.row
+        if row is None or not row.idle:
+            raise RuntimeError("only an open handle whose turn is over can be extended")
+        known = row.length + len(handle.pending)
+        kept = known if kept is None else kept
+        if not 0 <= kept <= known or kept + len(tokens) == row.length:
+            raise ValueError(
+                f"kept={kept} of {known} tokens and {len(tokens)} new ones: expected at least one"
+                " that is not in the cache"
             )
-
-    def resume(self, handle: Handle) -> None:
-        self._running.append(handle)
+        self._check_fits(kept + len(tokens))
+        if kept < row.length:
+            self._memory.rewind(row, kept)
+        handle.pending = handle.pending[: kept - row.length] + tokens
+        self.stats.kept_tokens += row.length
+        handle.budget, handle.deadline = budget, handle.request.deadline()
+        self._run(handle)
 
     def release(self, handle: Handle) -> None:
         if handle in self._queue:
             self._queue.remove(handle)
-        elif handle.slot is not None:
-            self._prefixes.remove(handle)
-            self._free.append(handle.slot)
-            handle.slot = None
         if handle in self._running:
             self._running.remove(handle)
+        if handle.row is not None:
+            self._memory.close(handle.row)
+            handle.row = None
 
-    def advance(self) -> list[Turn]:
-        """Admits, prefills and decodes once; the turns that ended, in order of submission.
+    def advance(self, timeout: float | None = None) -> list[Turn]:
+        """Starts what can be started; the turns that ended, in order of submission.
 
-        Returns an empty list when some turns still run, and also when nothing is open.
+        Args:
+            timeout: seconds to wait for the first job to end; None: as long as it takes. Nothing
+                is waited for when no job is under way.
 
         Raises:
-            RuntimeError: requests wait for a slot, but every slot is held by a handle whose turn is
-                over: the caller must extend or close one first.
+            RuntimeError: without a timeout, when requests wait but every slot is held by a handle
+                whose turn is over: the caller must extend or close one first.
         """
+        began = time.monotonic()
+        turns = self._expire()
         self._admit()
-        if self._queue and not self._running:
+        if timeout is None and self._queue and not self._running and not turns:
             raise RuntimeError("every slot is held by a finished turn: extend or close a handle")
-        self._running.sort(key=lambda handle: handle.order)
-        self._prefill()
-        return self._decode()
+        self._start()
+        turns += self._collect(0 if turns else timeout)
+        self._start()  # so that what runs need not wait for the caller
+        self.stats.seconds += time.monotonic() - began
+        return sorted(turns, key=lambda turn: turn.handle.order)
 
     def warm_up(self) -> None:
         """Compiles every program, so that no later call does.
 
         Raises:
-            RuntimeError: no parameters are loaded.
+            RuntimeError: no parameters are loaded, or episodes are open.
         """
-        if self._params is None:
-            raise RuntimeError("load parameters before warming up")
-        for past in self._programs.past_lengths:
-            for width in self.settings.prefill_chunks:
-                self._read([], width, past)
-            for top_k in (0, 1):
-                inputs = self._decode_inputs([])
-                inputs = inputs._replace(top_k=inputs.top_k + top_k)
-                self._cache, _ = self._programs.decode(self._params, self._cache, inputs, past)
-            nobody = np.full(1, self.settings.num_slots, np.int32)
-            self._cache = self._programs.copy(self._cache, 0 * nobody, nobody, past)
+        self._check_loaded()
+        if self._queue or self._memory.open_rows:
+            raise RuntimeError("programs are warmed up before episodes open")
+        before = self.stats
+        self.stats = Stats()
+        self._memory.warm_up()
+        for kind in self._planner.kinds():
+            self._launch(Job(kind, [None] * self._planner.rows(kind)))
+            self._collect(None)
+        self.stats = before
 
     def compiles(self) -> int:
+        """Programs compiled so far."""
         return self._programs.compiles()
+
+    def _check_loaded(self) -> None:
+        if self._params is None:
+            raise RuntimeError("load parameters first")
+
+    def _check_fits(self, tokens: int) -> None:
+        if tokens >= self.settings.max_len:
+            raise ContextError(
+                f"{tokens} tokens leave no room for a reply in a context of {self.settings.max_len}"
+            )
+
+    def _count_parked(self, pages: int) -> None:
+        self.stats.parked_pages += pages
+
+    def _expire(self) -> list[Turn]:
+        """Ends the turns whose time is over, but those that a job is at."""
+        now = time.monotonic()
+        late = [handle for handle in self._queue if handle.deadline <= now]
+        for handle in late:
+            self._queue.remove(handle)
+        late += [h for h in self._running if h.deadline <= now and not h.row.busy]
+        return [self._end(handle, "deadline") for handle in late]
 
     def _admit(self) -> None:
         """Gives free slots to the requests that wait longest."""
-        while self._queue and self._free:
-            handle = self._queue.popleft()
-            handle.slot = self._free.pop()
-            handle.shares = self._shared(handle)
-            self._prefixes.add(handle, handle.pending[:-1])
-            self._running.append(handle)
-
-    def _shared(self, handle: Handle) -> tuple[int, Handle] | None:
-        """What the handle can copy: of a row that was given out before it, so that none waits for
-        the other."""
-        return self._prefixes.longest(
-            handle.pending[:-1], lambda owner: owner.order < handle.order
-        )
-
-    def _prefill(self) -> None:
-        """Reads pending tokens: all but the last, which the decode program reads."""
-        for _ in range(PREFILLS):
-            self._copy_shared()
-            waiting = [h for h in self._running if len(h.pending) > 1 and h.shares is None]
-            if not waiting:
+        while self._queue:
+            handle = self._queue[0]
+            opened = self._memory.open(handle.order, handle.pending[:-1])
+            if opened is None:
                 return
-            width, past = self._shape(waiting[0])
-            alike = [handle for handle in waiting if self._shape(handle) == (width, past)]
-            self._read(alike[: self._prefill_rows(width)], width, past)
+            handle.row, handle.shares = opened
+            self._run(self._queue.popleft())
 
-    def _copy_shared(self) -> None:
+    def _run(self, handle: Handle) -> None:
+        handle.row.idle, handle.since = False, self._started
+        self._running.append(handle)
+        self._running.sort(key=lambda handle: handle.order)
+
+    def _start(self) -> None:
+        """Launches jobs until enough are on their way."""
+        stuck: set[Handle] = set()  # no page is free for them
+        while len(self._jobs) < self.settings.streams:
+            self._adopt()
+            ready = [
+                handle
+                for handle in self._running
+                if handle.shares is None and not handle.row.busy and handle not in stuck
+            ]
+            job = self._planner.choose(ready, self._started)
+            if job is None:
+                return
+            for place, handle in job.places():
+                if self._memory.fit(handle.row, handle.row.length + self._growth(job.kind, handle)):
+                    handle.row.busy = True
+                else:
+                    stuck.add(handle)
+                    job.rows[place] = None
+            if any(job.rows):
+                self._launch(job)
+
+    def _adopt(self) -> None:
+        """Lets those that wait for a common prefix have it, or read it themselves."""
         for handle in self._running:
-            if handle.shares is None:
-                continue
-            length, owner = handle.shares
-            if owner.slot is None:  # it was closed before it had read that far
-                handle.shares = self._shared(handle)
-            elif owner.length >= length:
-                past = self._programs.past_for(length)
-                source, target = (np.full(1, h.slot, np.int32) for h in (owner, handle))
-                self._cache = self._programs.copy(self._cache, source, target, past)
-                self.stats.dispatches += 1
-                self.stats.shared_tokens += length
-                handle.length, handle.shares = length, None
-                del handle.pending[:length]
+            while handle.shares and (handle.shares.pages or handle.shares.given_up):
+                prefix, handle.shares = handle.shares, None
+                if prefix.pages:
+                    self._memory.adopt(handle.row, prefix)
+                    del handle.pending[: prefix.length]
+                    self.stats.shared_tokens += prefix.length
+                else:
+                    handle.shares = self._memory.prefix_for(handle.row, handle.pending[:-1])
 
-    def _shape(self, handle: Handle) -> tuple[int, int]:
-        """`(row length, past)` of the handle's next prefill."""
-        left = len(handle.pending) - 1
-        chunks = self.settings.prefill_chunks
-        width = next((chunk for chunk in chunks if chunk >= left), chunks[-1])
-        return width, self._programs.past_for(handle.length)
+    def _growth(self, kind: Kind, handle: Handle) -> int:
+        """Positions that a job fills in the handle's row, at most."""
+        if kind.width is None:
+            return min(self.settings.decode_chunk, self._room(handle))
+        return min(kind.width, len(handle.pending) - 1)
 
-    def _prefill_rows(self, width: int) -> int:
-        return max(1, min(self.settings.prefill_tokens // width, self.settings.num_slots))
-
-    def _read(self, handles: Sequence[Handle], width: int, past: int) -> None:
-        """Prefills one chunk of each handle."""
-        rows = self._prefill_rows(width)
-        slots = np.full(rows, self.settings.num_slots, np.int32)
-        tokens, lengths = np.zeros((rows, width), np.int32), np.zeros(rows, np.int32)
-        for row, handle in enumerate(handles):
-            part = handle.pending[: min(width, len(handle.pending) - 1)]
-            slots[row], lengths[row], tokens[row, : len(part)] = handle.slot, handle.length, part
-            del handle.pending[: len(part)]
-            handle.length += len(part)
-            self.stats.prefilled_tokens += len(part)
-        self._cache = self._programs.prefill(
-            self._params, self._cache, slots, tokens, lengths, past
-        )
+    def _launch(self, job: Job) -> None:
+        past = self._memory.past([h and h.row for h in job.rows], job.kind.past)
+        if job.kind.width is None:
+            work = self._workers.submit(self._decode, past, self._decode_inputs(job))
+        else:
+            work = self._workers.submit(self._prefill, past, *self._prefill_inputs(job))
+        self._jobs[work] = job
+        self._started += 1
         self.stats.dispatches += 1
 
-    def _decode(self) -> list[Turn]:
-        """One chunk of every turn that has nothing left to read. All blocks are dispatched before
-        the first result is waited for."""
-        started = []
-        for block, past in self._blocks():
-            inputs = self._decode_inputs(block)
-            self._cache, outputs = self._programs.decode(self._params, self._cache, inputs, past)
-            started.append((block, outputs))
+    def _prefill(self, past, tokens, lengths):
+        """In a worker. The end is waited for there: whatever is put into the cache must be known,
+        or the next job's past would wait for it."""
+        recent = self._programs.prefill(self._params, past, tokens, lengths)
+        return jax.block_until_ready(recent), None
+
+    def _decode(self, past, inputs):
+        """In a worker, as `_prefill`."""
+        recent, outputs = self._programs.decode(self._params, past, inputs)
+        return jax.block_until_ready(recent), jax.device_get(outputs)
+
+    def _collect(self, timeout: float | None) -> list[Turn]:
+        """Takes in the jobs that are done, after waiting for one."""
+        done = futures.wait(self._jobs, timeout, futures.FIRST_COMPLETED).done if self._jobs else ()
         turns = []
-        for block, outputs in started:
-            turns += self._take_in(block, jax.device_get(outputs))
-        ended = {turn.handle for turn in turns}
-        self._running = [handle for handle in self._running if handle not in ended]
-        return sorted(turns, key=lambda turn: turn.handle.order)
-
-    def _blocks(self) -> Iterator[tuple[list[Handle], int]]:
-        """Turns that decode together, and the past that they read. With `decode_rows`, whether
-        neighbours have a top-k or top-p does not choose the program of a request that has none."""
-        ready = [handle for handle in self._running if len(handle.pending) == 1]
-        if not self.settings.decode_rows:
-            if ready:
-                yield ready, self._programs.past_for(max(handle.length for handle in ready))
-            return
-        kinds: dict[tuple[int, bool], list[Handle]] = {}
-        for handle in ready:
-            kind = self._programs.past_for(handle.length), handle.request.is_narrow
-            kinds.setdefault(kind, []).append(handle)
-        for (past, _), alike in kinds.items():
-            for start in range(0, len(alike), self._decode_rows()):
-                yield alike[start : start + self._decode_rows()], past
-
-    def _decode_rows(self) -> int:
-        slots = self.settings.num_slots
-        return min(self.settings.decode_rows or slots, slots)
-
-    def _take_in(self, block: Sequence[Handle], outputs) -> list[Turn]:
-        """Adds what a block sampled to its handles; the turns that ended."""
-        self.stats.dispatches += 1
-        self.stats.slot_steps += int(outputs.count.max()) * self._decode_rows()
-        turns = []
-        for row, handle in self._rows(block):
-            count = int(outputs.count[row])
-            new = outputs.tokens[row, :count].tolist()
-            handle.tokens += new
-            handle.logprobs += outputs.logprobs[row, :count].tolist()
-            handle.pending = new[-1:]
-            handle.length += count
-            self.stats.sampled_tokens += count
-            stopped = bool(outputs.stopped[row])
-            if stopped or self._room(handle) == 0:
-                turns.append(self._finish(handle, stopped))
+        for work in [work for work in self._jobs if work in done]:
+            job = self._jobs.pop(work)
+            for _, handle in job.places():
+                handle.row.busy, handle.since = False, self._started
+            recent, outputs = work.result()
+            take_in = self._take_in_prefill if outputs is None else self._take_in_decode
+            turns += take_in(job, recent, outputs)
         return turns
 
-    def _rows(self, block: Sequence[Handle]) -> Iterator[tuple[int, Handle]]:
-        """The row of each handle in the arrays of a decode dispatch: its slot if they hold all."""
-        whole = self._decode_rows() == self.settings.num_slots
-        for row, handle in enumerate(block):
-            yield (handle.slot if whole else row), handle
+    def _take_in_prefill(self, job: Job, recent, _outputs) -> list[Turn]:
+        self._memory.write([h and h.row for h in job.rows], job.kind.width, recent)
+        for _, handle in job.places():
+            count = self._growth(job.kind, handle)
+            self._memory.advance(handle.row, count)
+            del handle.pending[:count]
+            self.stats.prefilled_tokens += count
+        return []
+
+    def _take_in_decode(self, job: Job, recent, outputs) -> list[Turn]:
+        self._memory.write([h and h.row for h in job.rows], self.settings.decode_chunk, recent)
+        self.stats.slot_steps += int(outputs.count.max()) * len(job.rows)
+        turns = []
+        for place, handle in job.places():
+            count, request, checked = int(outputs.count[place]), handle.request, len(handle.tokens)
+            sampled = handle.tokens + outputs.tokens[place, :count].tolist()
+            cut = stop_at(sampled, checked, request.stop_strings, request.decode)
+            count = count if cut is None else cut - checked
+            handle.tokens = sampled[: checked + count]
+            handle.logprobs += outputs.logprobs[place, :count].tolist()
+            handle.pending = handle.tokens[-1:]
+            self._memory.advance(handle.row, count)
+            self.stats.sampled_tokens += count
+            if end := self._ending(handle, cut is not None or bool(outputs.stopped[place])):
+                turns.append(self._end(handle, end))
+        return turns
+
+    def _ending(self, handle: Handle, stopped: bool) -> str:
+        """Why the handle's turn is over; "" when it is not."""
+        if stopped:
+            return "stop"
+        if len(handle.tokens) == handle.budget:
+            return "length"
+        return "" if self._room(handle) else "context"
 
     def _room(self, handle: Handle) -> int:
         """Tokens that this turn may still sample."""
-        context = self.settings.max_len - handle.length - 1
+        context = self.settings.max_len - handle.row.length - len(handle.pending)
         return min(handle.budget - len(handle.tokens), context)
 
-    def _finish(self, handle: Handle, stopped: bool) -> Turn:
-        turn = Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), stopped, self._version)
+    def _end(self, handle: Handle, end: str) -> Turn:
+        """A turn that waits for a slot when its time is over ends closed."""
+        if handle.row is not None:
+            self._running.remove(handle)
+            handle.row.idle, handle.shares = True, None
+            self._memory.give_up(handle.row)
+        turn = Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), end, self._version)
         handle.tokens, handle.logprobs = [], []
         return turn
 
-    def _decode_inputs(self, block: Sequence[Handle]) -> DecodeInputs:
-        rows = self._decode_rows()
-        token, length, budget, top_k = (np.zeros(rows, np.int32) for _ in range(4))
-        slot = np.full(rows, self.settings.num_slots, np.int32)
+    def _prefill_inputs(self, job: Job) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens `[R, C]`: all that is pending but the last, which the decode program reads."""
+        tokens = np.zeros((len(job.rows), job.kind.width), np.int32)
+        lengths = np.zeros(len(job.rows), np.int32)
+        for place, handle in job.places():
+            part = handle.pending[: self._growth(job.kind, handle)]
+            tokens[place, : len(part)], lengths[place] = part, handle.row.length
+        return tokens, lengths
+
+    def _decode_inputs(self, job: Job) -> DecodeInputs:
+        rows = len(job.rows)
+        token, length, budget = (np.zeros(rows, np.int32) for _ in range(3))
         seed, temperature = np.zeros(rows, np.uint32), np.zeros(rows, np.float32)
-        top_p = np.ones(rows, np.float32)
+        top_k, top_p = np.full(rows, job.kind.narrow, np.int32), np.ones(rows, np.float32)
         stop = np.full((rows, MAX_STOP_IDS), -1, np.int32)
-        for row, handle in self._rows(block):
+        for place, handle in job.places():
             request = handle.request
-            slot[row], token[row], length[row] = handle.slot, handle.pending[0], handle.length
-            budget[row] = self._room(handle)
-            seed[row], temperature[row] = request.seed, request.temperature
-            top_k[row], top_p[row] = request.top_k, request.top_p
-            stop[row, : len(request.stop_ids)] = request.stop_ids
-        return DecodeInputs(slot, token, length, budget, seed, temperature, top_k, top_p, stop)
+            token[place], length[place] = handle.pending[0], handle.row.length
+            budget[place] = self._room(handle)
+            seed[place], temperature[place] = request.seed, request.temperature
+            top_k[place], top_p[place] = request.top_k, request.top_p
+            stop[place, : len(request.stop_ids)] = request.stop_ids
+        return DecodeInputs(token, length, budget, seed, temperature, top_k, top_p, stop)

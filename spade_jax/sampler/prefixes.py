@@ -1,46 +1,88 @@
-"""Which cache rows hold the beginning of a prompt: plays of one environment share theirs."""
+"""Prompts that begin alike share pages: plays of one environment, attempts of one designer."""
 
+import dataclasses
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
+from spade_jax.sampler.pages import Pages
+
+
+@dataclasses.dataclass(eq=False)
+class Prefix:
+    """The beginning of a prompt. `pages` is None while `reader` still reads it; without a reader
+    and without pages it was given up."""
+
+    length: int
+    reader: Hashable | None
+    pages: tuple[int, ...] | None = None
+
+    @property
+    def given_up(self) -> bool:
+        return self.reader is None and self.pages is None
+
 
 class Prefixes:
-    """Owners of cache rows by what the rows begin with.
+    """The prefixes of one shard. They outlive the rows that read them, until `evict`.
 
-    A prefix is shared where both prompts are cut alike for prefill, so that a copy holds the very
+    A prefix is shared where both prompts are cut alike for prefill, so that its pages hold the very
     numbers that reading it anew would give: at whole chunks, and at the end of equal prompts.
     """
 
-    def __init__(self, chunk: int):
-        self._chunk = chunk
-        self._owners: dict[bytes, list[Hashable]] = defaultdict(list)
-        self._keys: dict[Hashable, list[bytes]] = {}
+    def __init__(self, pages: Pages, page: int, chunk: int):
+        """`page`, `chunk`: positions of a page and of the longest prefill row."""
+        self._pages, self._page, self._chunk = pages, page, chunk
+        self._known: OrderedDict[bytes, Prefix] = OrderedDict()  # the longest unused first
+        self._reading: dict[Hashable, list[tuple[bytes, Prefix]]] = {}
 
-    def add(self, owner: Hashable, tokens: Sequence[int]) -> None:
-        self._keys[owner] = [key for _, key in self._prefixes(tokens)]
-        for key in self._keys[owner]:
-            self._owners[key].append(owner)
-
-    def remove(self, owner: Hashable) -> None:
-        for key in self._keys.pop(owner):
-            self._owners[key].remove(owner)
-            if not self._owners[key]:
-                del self._owners[key]
-
-    def longest(
-        self, tokens: Sequence[int], may_lend: Callable[[Hashable], bool]
-    ) -> tuple[int, Hashable] | None:
-        """`(length, owner)` of the longest prefix that somebody who may lend has, or None."""
-        found = None
-        for length, key in self._prefixes(tokens):
-            owner = next(filter(may_lend, self._owners.get(key, ())), None)
-            if owner is None:
+    def longest(self, tokens: Sequence[int]) -> Prefix | None:
+        """The longest known prefix of `tokens`, perhaps still being read."""
+        keys = []
+        for _, key in self._prefixes(tokens):
+            if key not in self._known:
                 break
-            found = length, owner
-        return found
+            keys.append(key)
+        for key in reversed(keys):  # the shortest is of the widest use, so it goes last
+            self._known.move_to_end(key)
+        return self._known[keys[-1]] if keys else None
+
+    def announce(self, reader: Hashable, tokens: Sequence[int]) -> None:
+        """`reader` will read `tokens`: others with that beginning may wait for it."""
+        mine = []
+        for length, key in self._prefixes(tokens):
+            if key not in self._known:
+                mine.append((key, Prefix(length, reader)))
+        self._known.update(reversed(mine))
+        if mine:
+            self._reading[reader] = mine
+
+    def progress(self, reader: Hashable, length: int, pages: Sequence[int]) -> None:
+        """`reader` has read so many positions, which lie in `pages`."""
+        mine = self._reading.get(reader, [])
+        while mine and mine[0][1].length <= length:
+            _, prefix = mine.pop(0)
+            prefix.pages, prefix.reader = tuple(pages[: -(-prefix.length // self._page)]), None
+            self._pages.hold(prefix.pages)
+        if not mine:
+            self._reading.pop(reader, None)
+
+    def give_up(self, reader: Hashable) -> None:
+        """`reader` reads no further."""
+        for key, prefix in self._reading.pop(reader, []):
+            prefix.reader = None
+            del self._known[key]
+
+    def evict(self) -> bool:
+        """Drops what has been of no use for longest; False when there is nothing to drop."""
+        for key, prefix in self._known.items():
+            if prefix.pages is not None:
+                self._pages.release(prefix.pages)
+                prefix.pages = None
+                del self._known[key]
+                return True
+        return False
 
     def _prefixes(self, tokens: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Length and key of every prefix that can be shared, each key hashed on from the last."""

@@ -1,43 +1,87 @@
 """What an engine is told, and what it counts."""
 
 import dataclasses
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
 
 MAX_STOP_IDS = 128
 
 
 class ContextError(ValueError):
-    """A request does not fit the cache row of its slot."""
+    """A request does not fit the context."""
 
 
 @dataclasses.dataclass(frozen=True)
 class EngineSettings:
     """Attributes:
-    num_slots: episodes whose caches are held.
-    max_len: tokens of one cache row, prompt and replies together.
+    num_slots: episodes that are open at a time.
+    max_len: tokens of one episode, prompts and replies together.
+    page: positions of one page of the cache. Programs read 0, 1, 2, 4, 8, ... pages of a row.
+    cache_gib: GiB of keys and values on the whole mesh; what does not fit waits or is parked in
+        the host's memory. 0: `max_len` positions for every slot.
     prefill_tokens: positions of one prefill dispatch.
     prefill_chunks: lengths of its rows, rising; a turn reads its new tokens in chunks of the last,
         the rest in the shortest that holds it.
-    decode_rows: slots of one decode dispatch; 0: all of them, which suits accelerators, where a
-        step costs about the same for any number. Every row then reads as far as the longest, so
-        that log-probs may depend on the load in their last bits.
+    decode_rows: rows of one decode dispatch; 0: as many as slots.
     decode_chunk: most tokens of one decode dispatch.
+    past_tokens: most cached positions that one dispatch reads, which are copied for it: rows that
+        are long go fewer together. 0: any number.
+    streams: dispatches on their way at a time. On CPU two keep two cores busier than one does;
+        elsewhere the second waits on the device while the first one's results are taken in.
     """
 
     num_slots: int
     max_len: int
+    page: int = 64
+    cache_gib: float = 0.0
     prefill_tokens: int = 256
     prefill_chunks: tuple[int, ...] = (16, 64)
-    decode_rows: int = 16
+    decode_rows: int = 8
     decode_chunk: int = 16
+    past_tokens: int = 0
+    streams: int = 2
 
     def __post_init__(self):
         chunks = self.prefill_chunks
         if not chunks or chunks[0] < 1 or list(chunks) != sorted(set(chunks)):
             raise ValueError(f"prefill_chunks={chunks}: expected rising numbers above 0")
-        for name in ("num_slots", "prefill_tokens", "decode_chunk"):
+        for name in ("num_slots", "page", "prefill_tokens", "decode_chunk", "streams"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: expected at least 1")
+        for name in ("cache_gib", "decode_rows", "past_tokens"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}={getattr(self, name)}: expected at least 0")
+
+    @property
+    def context_pages(self) -> int:
+        """Pages of a full context."""
+        return -(-self.max_len // self.page)
+
+    def past_lengths(self) -> tuple[int, ...]:
+        """The lengths of the past that programs read."""
+        counts = [0, 1]
+        while counts[-1] < self.context_pages:
+            counts.append(2 * counts[-1])
+        return tuple(self.page * min(count, self.context_pages) for count in counts)
+
+    def pages(self, position_bytes: int, shards: int) -> int:
+        """Pages of each shard's cache.
+
+        Raises:
+            ValueError: the budget does not hold one full context per shard.
+        """
+        if not self.cache_gib:
+            return self.context_pages * -(-self.num_slots // shards) + 1
+        page_bytes = position_bytes * self.page
+        count = math.floor(self.cache_gib * 2**30 / page_bytes / shards)
+        if count <= self.context_pages:  # one page is nobody's
+            needed = (self.context_pages + 1) * page_bytes * shards / 2**30
+            raise ValueError(
+                f"cache_gib={self.cache_gib}: expected at least {needed:.3g}, which holds one"
+                f" context of max_len={self.max_len} in each of {shards} shards"
+            )
+        return count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +92,11 @@ class Request:
         temperature: 0 is greedy.
         top_k, top_p: sample among the likeliest tokens only, see `sampling.truncate`; the log-probs
             are then of that policy, which is not the learner's. 0 and 1: among all.
+        stop_strings: the turn also ends with the token that completes one of them in `decode`d
+            text.
+        decode: from sampled tokens to text.
+        timeout: seconds that a turn may take from `submit` or `extend` on. Whether it is met
+            depends on the machine, so only without it are results reproducible.
     """
 
     tokens: Sequence[int]
@@ -57,11 +106,18 @@ class Request:
     stop_ids: Sequence[int]
     top_k: int = 0
     top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    decode: Callable[[Sequence[int]], str] | None = None
+    timeout: float | None = None
 
     @property
     def is_narrow(self) -> bool:
         """Whether some tokens are left out."""
         return self.top_k > 0 or self.top_p < 1
+
+    def deadline(self) -> float:
+        """Of a turn that begins now, on the clock of `time.monotonic`."""
+        return math.inf if self.timeout is None else time.monotonic() + self.timeout
 
     def __post_init__(self):
         if not len(self.tokens):
@@ -76,22 +132,42 @@ class Request:
                 f"temperature={self.temperature}, top_k={self.top_k}, top_p={self.top_p}: expected"
                 " at least 0, at least 0, and above 0 up to 1"
             )
+        if isinstance(self.stop_strings, str) or not all(self.stop_strings):
+            raise ValueError(f"stop_strings={self.stop_strings!r}: expected non-empty strings")
+        if self.stop_strings and self.decode is None:
+            raise ValueError("stop_strings need decode, which turns tokens into text")
+        if self.timeout is not None and self.timeout <= 0:
+            raise ValueError(f"timeout={self.timeout}: expected seconds above 0, or None")
 
 
 @dataclasses.dataclass
 class Stats:
-    """Counters since the weights were loaded; `slot_steps` counts decode steps times rows,
-    `shared_tokens` what was copied from another slot instead of prefilled."""
+    """Counters since the weights were loaded.
+
+    Attributes:
+        slot_steps: decode steps times rows.
+        shared_tokens: taken from a common prefix instead of being prefilled.
+        kept_tokens: already in the cache when a turn went on, instead of being prefilled again.
+        parked_pages: copied to the host because the cache was full.
+        seconds: inside `Engine.advance`.
+    """
 
     sampled_tokens: int = 0
     prefilled_tokens: int = 0
     shared_tokens: int = 0
+    kept_tokens: int = 0
     slot_steps: int = 0
     dispatches: int = 0
+    parked_pages: int = 0
+    seconds: float = 0.0
 
     def slot_use(self) -> float:
         """Share of decode work that produced a kept token, in [0, 1]."""
         return self.sampled_tokens / self.slot_steps if self.slot_steps else 0.0
+
+    def rate(self) -> float:
+        """Sampled tokens per second."""
+        return self.sampled_tokens / self.seconds if self.seconds else 0.0
 
 
 def check_budget(max_new_tokens: int) -> None:

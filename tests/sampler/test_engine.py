@@ -9,11 +9,11 @@ import pytest
 
 from spade_jax import models, parallel
 from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
-from spade_jax.sampler.programs import Programs
 
 CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
 SETTINGS = EngineSettings(
-    num_slots=6, max_len=48, prefill_tokens=20, prefill_chunks=(3, 5), decode_rows=4, decode_chunk=4
+    num_slots=6, max_len=48, page=8, prefill_tokens=20, prefill_chunks=(3, 5), decode_rows=4,
+    decode_chunk=4,
 )
 STOP = 3
 
@@ -25,9 +25,7 @@ def params():
 
 def opened(params, **changes):
     settings = dataclasses.replace(SETTINGS, **changes)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Programs, "LEAST_PAST", 8)  # rows that grow read 0, 8, 16, 32, 48 positions
-        engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), settings)
+    engine = Engine(CONFIG, parallel.make_mesh({}, jax.devices()[:1]), settings)
     engine.load(params, 7)
     return engine
 
@@ -35,7 +33,7 @@ def opened(params, **changes):
 @pytest.fixture(scope="module")
 def engine(params):
     engine = opened(params)
-    assert engine._programs.past_lengths == (0, 8, 16, 32, 48)
+    assert SETTINGS.past_lengths() == (0, 8, 16, 32, 48)
     return engine
 
 
@@ -195,6 +193,7 @@ def test_a_prefix_whose_owner_is_gone_is_read_anew(engine):
     tokens = request(0, length=23).tokens
     first, second = (Request(tokens, 4, seed, 1.0, ()) for seed in (1, 2))
     (alone,) = run(engine, [second])
+    engine.load(engine._loaded, 7)  # which forgets what was read
     owner, follower = engine.submit(first), engine.submit(second)
     third = engine.submit(second)
     engine._admit()
