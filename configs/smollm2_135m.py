@@ -48,6 +48,8 @@ def get_config():
     for role in ("designer", "agent"):
         c.sampler[role].prefill_tokens = 64
         c.sampler[role].decode_rows = 16
+        c.sampler[role].page = 128
+    c.sampler.warm_up = False  # 30 layers compile for long, and not every program is needed
     c.sampler.designer.num_slots = 8
     c.sampler.designer.max_len = 1024
     c.sampler.agent.num_slots = 32

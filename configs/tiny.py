@@ -53,7 +53,10 @@ def get_config():
     for role in ("designer", "agent"):
         c.sampler[role].prefill_tokens = 256
         c.sampler[role].prefill_chunks = (16, 64)
-        c.sampler[role].decode_rows = 32
+        c.sampler[role].decode_rows = 16
+        c.sampler[role].page = 32
+        c.sampler[role].cache_gib = 0.0
+        c.sampler[role].past_tokens = 0
     c.sampler.designer.num_slots = 24
     c.sampler.designer.max_len = 256
     c.sampler.agent.num_slots = 96

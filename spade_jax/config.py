@@ -102,9 +102,13 @@ RULES: tuple[Rule, ...] = (
     *(
         _at_least(f"sampler.{role}.{key}", 1)
         for role in ("designer", "agent")
-        for key in ("num_slots", "prefill_tokens", "decode_chunk")
+        for key in ("num_slots", "page", "prefill_tokens", "decode_chunk", "streams")
     ),
-    *(_at_least(f"sampler.{role}.decode_rows", 0) for role in ("designer", "agent")),
+    *(
+        _at_least(f"sampler.{role}.{key}", 0)
+        for role in ("designer", "agent")
+        for key in ("cache_gib", "decode_rows", "past_tokens")
+    ),
     *(
         (
             f"sampler.{role}.prefill_chunks",

@@ -15,6 +15,7 @@ from spade_jax.envs import Player, PlaySettings
 from spade_jax.envs.library import FAMILIES
 from spade_jax.grounding import Corpus, open_corpus
 from spade_jax.language import Language
+from spade_jax.models import ModelConfig
 from spade_jax.pretrained import open_pretrained
 from spade_jax.prompts import Prompts
 from spade_jax.rl import (
@@ -73,14 +74,20 @@ def _references() -> list[tuple[str, str, str]]:
 
 
 def check_slots(config: ConfigDict, mesh, role: str) -> None:
-    """Raises ConfigError when a role's slots do not fit the mesh's data axes."""
-    settings, data = config.sampler[role], _data_size(mesh)
-    _check_divides(mesh, {f"sampler.{role}.num_slots": settings.num_slots})
-    if data > 1 and 0 < settings.decode_rows < settings.num_slots:
-        raise ConfigError(
-            f"sampler.{role}.decode_rows={settings.decode_rows}: expected 0, for all slots, on a"
-            f" mesh that divides them: data * fsdp = {data}"
-        )
+    """Raises ConfigError when the mesh's data axes do not divide a role's slots."""
+    _check_divides(mesh, {f"sampler.{role}.num_slots": config.sampler[role].num_slots})
+
+
+def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engine:
+    """The engine of a role.
+
+    Raises:
+        ConfigError: a setting of `sampler.ROLE` fits neither the mesh nor the model.
+    """
+    try:
+        return Engine(model, mesh, EngineSettings(**config.sampler[role]))
+    except ValueError as error:
+        raise ConfigError(f"sampler.{role}.{error}") from error
 
 
 def _data_size(mesh) -> int:
@@ -153,7 +160,7 @@ def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Blocki
     else:
         language = warm_start.fresh_language(config, mesh, warm)
     engines = {
-        role: Engine(language.model, mesh, EngineSettings(**config.sampler[role]))
+        role: open_engine(config, mesh, role, language.model)
         for role in ("designer", "agent")
     }
     designer = config.designer

@@ -118,7 +118,11 @@ def sampling(engines: Mapping[str, Engine]) -> Metrics:
         for name, value in (
             ("sampled_tokens", engine.stats.sampled_tokens),
             ("prefilled_tokens", engine.stats.prefilled_tokens),
+            ("shared_tokens", engine.stats.shared_tokens),
+            ("kept_tokens", engine.stats.kept_tokens),
+            ("parked_pages", engine.stats.parked_pages),
             ("slot_use", engine.stats.slot_use()),
+            ("programs", engine.compiles()),
         )
     }
 

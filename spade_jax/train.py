@@ -54,6 +54,8 @@ def iteration(
     step = records.step
     for engine in rooms.engines.values():
         engine.load(state.learner.params, int(state.learner.version))
+        if config.sampler.warm_up:
+            engine.warm_up()
 
     fresh: list[Environment] = []
     if config.curriculum.fixed_pool:

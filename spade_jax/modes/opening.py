@@ -17,7 +17,7 @@ from spade_jax.language import Language
 from spade_jax.models import Params
 from spade_jax.pretrained import open_pretrained
 from spade_jax.rooms import Rooms
-from spade_jax.sampler import Engine, EngineSettings
+from spade_jax.sampler import Engine
 from spade_jax.settings import tie_to_config
 from spade_jax.state import Records, RunState
 
@@ -102,6 +102,6 @@ def open_public_model(config: ConfigDict, role: str) -> tuple[Language, Engine]:
     mesh = parallel.make_mesh(config.mesh)
     rooms_lib.check_slots(config, mesh, role)
     language = open_pretrained(config, mesh)
-    engine = Engine(language.model, mesh, EngineSettings(**config.sampler[role]))
+    engine = rooms_lib.open_engine(config, mesh, role, language.model)
     engine.load(language.params(), 0)
     return language, engine

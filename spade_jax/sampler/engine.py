@@ -65,6 +65,7 @@ class Engine:
         self._queue: deque[Handle] = deque()
         self._running: list[Handle] = []  # with a slot, in a turn
         self._submitted = self._started = 0
+        self._warm = False
 
     @property
     def running(self) -> bool:
@@ -88,7 +89,7 @@ class Engine:
             self._collect(None)
         if params is not self._loaded:
             self._loaded, self._params = params, self._programs.ready(params)
-        self._memory.forget()
+            self._memory.forget()
         self._version, self.stats = version, Stats()
 
     def submit(self, request: Request) -> Handle:
@@ -159,7 +160,7 @@ class Engine:
         return sorted(turns, key=lambda turn: turn.handle.order)
 
     def warm_up(self) -> None:
-        """Compiles every program, so that no later call does.
+        """Compiles every program, so that no later call does; the second time nothing is done.
 
         Raises:
             RuntimeError: no parameters are loaded, or episodes are open.
@@ -167,8 +168,10 @@ class Engine:
         self._check_loaded()
         if self._queue or self._memory.open_rows:
             raise RuntimeError("programs are warmed up before episodes open")
-        before = self.stats
-        self.stats = Stats()
+        if self._warm:
+            return
+        self._warm = True
+        before, self.stats = self.stats, Stats()
         self._memory.warm_up()
         for kind in self._planner.kinds():
             self._launch(Job(kind, [None] * self._planner.rows(kind)))
@@ -353,7 +356,7 @@ class Engine:
         rows = len(job.rows)
         token, length, budget = (np.zeros(rows, np.int32) for _ in range(3))
         seed, temperature = np.zeros(rows, np.uint32), np.zeros(rows, np.float32)
-        top_k, top_p = np.full(rows, job.kind.narrow, np.int32), np.ones(rows, np.float32)
+        top_k, top_p = np.zeros(rows, np.int32), np.ones(rows, np.float32)
         stop = np.full((rows, MAX_STOP_IDS), -1, np.int32)
         for place, handle in job.places():
             request = handle.request

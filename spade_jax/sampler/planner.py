@@ -16,13 +16,10 @@ class Kind:
     Attributes:
         width: most new tokens of a row of a prefill; None: a decode.
         past: cached positions that are read.
-        narrow: some tokens are left out of sampling; whether neighbours do that must not choose
-            the program of a request that does not.
     """
 
     width: int | None
     past: int
-    narrow: bool = False
 
 
 @dataclasses.dataclass
@@ -50,10 +47,8 @@ class Planner:
     def kinds(self) -> Iterator[Kind]:
         """All that can occur."""
         for past in self._pasts:
-            for width in self._settings.prefill_chunks:
+            for width in (*self._settings.prefill_chunks, None):
                 yield Kind(width, past)
-            for narrow in (False, True):
-                yield Kind(None, past, narrow)
 
     def rows(self, kind: Kind) -> int:
         """Rows of a job, a multiple of the shards."""
@@ -71,7 +66,7 @@ class Planner:
         past = next(past for past in self._pasts if past >= handle.row.length)
         left = len(handle.pending) - 1
         if not left:
-            return Kind(None, past, handle.request.is_narrow)
+            return Kind(None, past)
         chunks = self._settings.prefill_chunks
         return Kind(next((chunk for chunk in chunks if chunk >= left), chunks[-1]), past)
 
@@ -84,9 +79,7 @@ class Planner:
         alike: dict[Kind, list[Handle]] = {}
         for handle in handles:
             alike.setdefault(self.kind(handle), []).append(handle)
-        best = min(
-            alike.items(), key=lambda item: self._rank(*item, started), default=None
-        )
+        best = min(alike.items(), key=lambda item: self._rank(*item, started), default=None)
         return best and Job(best[0], self._placed(*best))
 
     def _rank(self, kind: Kind, handles: Sequence[Handle], started: int) -> tuple:

@@ -83,7 +83,7 @@ class Programs:
         )
         self._prefill = jax.jit(functools.partial(_prefill, config), out_shardings=held)
         self._decode = jax.jit(
-            functools.partial(_decode, config, chunk), static_argnames="narrow",
+            functools.partial(_decode, config, chunk),
             out_shardings=(held, parallel.replicated(mesh)),
         )  # fmt: skip
         self._layers = jax.jit(models.unstack)
@@ -98,8 +98,7 @@ class Programs:
 
     def decode(self, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
         """Samples up to a chunk of tokens in every row with a budget; their keys and values."""
-        narrow = bool((inputs.top_k > 0).any() or (inputs.top_p < 1).any())
-        return self._decode(params, past, inputs, narrow=narrow)
+        return self._decode(params, past, inputs)
 
     def compiles(self) -> int:
         """Distinct programs compiled so far."""
@@ -112,8 +111,7 @@ def _prefill(config, params, past, tokens, lengths):
     return models.hidden_cached(config, params, tokens, lengths, past, recent)[1]
 
 
-def _decode(config, chunk, params, past, inputs: DecodeInputs, narrow):
-    """`narrow`: some row has a top-k or top-p."""
+def _decode(config, chunk, params, past, inputs: DecodeInputs):
     rows = inputs.token.shape[0]
     outputs = DecodeOutputs(
         tokens=jnp.zeros((rows, chunk), jnp.int32),
@@ -122,6 +120,8 @@ def _decode(config, chunk, params, past, inputs: DecodeInputs, narrow):
         stopped=jnp.zeros(rows, bool),
     )
     recent = models.init_cache(config, rows, chunk, _stacked(past))
+    policy = inputs.temperature, inputs.top_k, inputs.top_p
+    narrow = ((inputs.top_k > 0) | (inputs.top_p < 1)).any()
 
     def running(outputs):
         return ~outputs.stopped & (outputs.count < inputs.budget)
@@ -137,8 +137,7 @@ def _decode(config, chunk, params, past, inputs: DecodeInputs, narrow):
             config, params, token[:, None], inputs.length, past, recent, step
         )
         logits = models.logits(config, params, hidden[:, 0])
-        if narrow:
-            logits = truncate(logits, inputs.temperature, inputs.top_k, inputs.top_p)
+        logits = jax.lax.cond(narrow, truncate, lambda logits, *_: logits, logits, *policy)
         position = inputs.length + step + 1
         token, logprob = sample(logits, inputs.seed, position, inputs.temperature)
         outputs = DecodeOutputs(

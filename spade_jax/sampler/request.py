@@ -110,11 +110,6 @@ class Request:
     decode: Callable[[Sequence[int]], str] | None = None
     timeout: float | None = None
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether some tokens are left out."""
-        return self.top_k > 0 or self.top_p < 1
-
     def deadline(self) -> float:
         """Of a turn that begins now, on the clock of `time.monotonic`."""
         return math.inf if self.timeout is None else time.monotonic() + self.timeout

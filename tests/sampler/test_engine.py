@@ -1,6 +1,7 @@
 """The engine's promises: bit-equal results whatever the load, and the learner's own log-probs."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,12 @@ from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
 
 CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
 SETTINGS = EngineSettings(
-    num_slots=6, max_len=48, page=8, prefill_tokens=20, prefill_chunks=(3, 5), decode_rows=4,
+    num_slots=6,
+    max_len=48,
+    page=8,
+    prefill_tokens=20,
+    prefill_chunks=(3, 5),
+    decode_rows=4,
     decode_chunk=4,
 )
 STOP = 3
@@ -61,13 +67,27 @@ def run(engine, requests):
     return [turns[handle] for handle in handles]
 
 
-def learner_logprobs(params, prompt, sampled, temperature=1.0):
-    ids = jnp.asarray([[*prompt, *sampled]])
-    positions = jnp.arange(ids.shape[1])[None]
-    hidden = models.hidden_packed(CONFIG, params, ids, positions, jnp.ones_like(ids))
-    logp = jax.nn.log_softmax(models.logits(CONFIG, params, hidden)[0] / temperature)
+@functools.partial(jax.jit, static_argnums=0)
+def plain_logits(config, params, ids, count):
+    """`[64, V]`: one forward pass over `count` ids in a padded row, as the learner does it."""
+    positions = jnp.arange(64)
+    segments = (positions < count).astype(jnp.int32)
+    hidden = models.hidden_packed(config, params, ids[None], positions[None], segments[None])
+    return models.logits(config, params, hidden)[0]
+
+
+def forward(params, ids, config=CONFIG):
+    """Logits `[len(ids), V]`."""
+    padded = np.zeros(64, np.int32)
+    padded[: len(ids)] = ids
+    return np.asarray(plain_logits(config, params, padded, len(ids)))[: len(ids)]
+
+
+def learner_logprobs(params, prompt, sampled, temperature=1.0, config=CONFIG):
+    logits = forward(params, [*prompt, *sampled], config)
+    logp = jax.nn.log_softmax(logits / temperature)
     start = len(prompt) - 1
-    return logp[np.arange(start, start + len(sampled)), np.asarray(sampled)]
+    return np.asarray(logp)[np.arange(start, start + len(sampled)), np.asarray(sampled)]
 
 
 @pytest.mark.parametrize("decode_rows", [4, 6])
@@ -114,20 +134,14 @@ def test_greedy_equals_a_plain_full_forward_loop(engine, params):
     (turn,) = run(engine, [item])
     ids = list(item.tokens)
     for _ in range(item.max_new_tokens):
-        row = jnp.asarray([ids])
-        hidden = models.hidden_packed(
-            CONFIG, params, row, jnp.arange(len(ids))[None], jnp.ones_like(row)
-        )
-        ids.append(int(jnp.argmax(models.logits(CONFIG, params, hidden)[0, -1])))
+        ids.append(int(np.argmax(forward(params, ids)[-1])))
     assert list(turn.tokens) == ids[len(item.tokens) :]
 
 
 def test_sampled_frequencies_follow_the_policy(engine, params):
     prompt, temperature, draws = [5, 6, 7], 0.5, 600
     turns = run(engine, [Request(prompt, 1, seed, temperature, ()) for seed in range(draws)])
-    row = jnp.asarray([prompt])
-    hidden = models.hidden_packed(CONFIG, params, row, jnp.arange(3)[None], jnp.ones_like(row))
-    policy = np.asarray(jax.nn.softmax(models.logits(CONFIG, params, hidden)[0, -1] / temperature))
+    policy = np.asarray(jax.nn.softmax(forward(params, prompt)[-1] / temperature))
     counts = np.bincount([turn.tokens[0] for turn in turns], minlength=160)
     order = np.argsort(policy)
     expected, seen = policy[order] * draws, counts[order]
@@ -181,7 +195,8 @@ def test_a_common_prefix_is_read_once_and_changes_nothing(engine):
     group = [Request(tokens, 9, seed, 1.0, ()) for seed in range(4)]
     longer = [Request([*tokens[:17], *more], 9, 50, 1.0, ()) for more in ([9], [8, 7, 6, 5, 4, 3])]
     alone = [run(engine, [item])[0] for item in (*group, *longer)]
-    engine.load(engine._loaded, 7)
+    engine._memory.forget()
+    engine.load(engine._loaded, 7)  # counts anew
     together = run(engine, [*group, *longer])
     for one, other in zip(alone, together, strict=True):
         assert (one.tokens, one.logprobs) == (other.tokens, other.logprobs)
@@ -193,7 +208,7 @@ def test_a_prefix_whose_owner_is_gone_is_read_anew(engine):
     tokens = request(0, length=23).tokens
     first, second = (Request(tokens, 4, seed, 1.0, ()) for seed in (1, 2))
     (alone,) = run(engine, [second])
-    engine.load(engine._loaded, 7)  # which forgets what was read
+    engine._memory.forget()
     owner, follower = engine.submit(first), engine.submit(second)
     third = engine.submit(second)
     engine._admit()
