@@ -2,11 +2,11 @@
 
 A row's keys and values lie in pages that a table outside names, so that a short row pays for what
 it fills and several rows can hold one page. A dispatch gathers its rows' pages into contiguous
-arrays once (`take`), computes with them unchanged while new keys and values gather in a small buffer
-(`init_cache` of that length), and what is in that buffer is put behind the rows at the end (`put`).
-The pages are thus never written inside a loop: on CPU, where each such write copies the cache, this
-is most of what a decode step costs. Keys are stored transposed, which a product with few queries
-reads in order.
+arrays once (`take`), computes with them unchanged while new keys and values gather in a small
+buffer (`init_cache` of that length), and puts that buffer behind the rows at its end (`put`). The
+pages are thus never written inside a loop: on CPU, where each such write copies the cache, this is
+most of what a decode step costs. Keys are stored transposed, which a product with few queries reads
+in order.
 
 A cache is a dict of arrays over all layers, or, beside `transformer.unstack`ed parameters, a tuple
 of one dict per layer without the leading axis. Rows, or pages, are the axis before heads.

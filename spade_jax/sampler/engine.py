@@ -115,7 +115,7 @@ class Engine:
             raise RuntimeError("only an open handle whose turn is over can be extended")
         known = row.length + len(handle.pending)
         kept = known if kept is None else kept
-        if not 0 <= kept <= known or kept + len(tokens) == row.length:
+        if not 0 <= kept <= known or (kept <= row.length and not tokens):
             raise ValueError(
                 f"kept={kept} of {known} tokens and {len(tokens)} new ones: expected at least one"
                 " that is not in the cache"
@@ -224,11 +224,13 @@ class Engine:
         stuck: set[Handle] = set()  # no page is free for them
         while len(self._jobs) < self.settings.streams:
             self._adopt()
+            now = time.monotonic()
             ready = [
                 handle
                 for handle in self._running
-                if handle.shares is None and not handle.row.busy and handle not in stuck
-            ]
+                if handle.shares is None and not handle.row.busy
+                and handle.deadline > now and handle not in stuck
+            ]  # fmt: skip
             job = self._planner.choose(ready, self._started)
             if job is None:
                 return

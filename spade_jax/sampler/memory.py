@@ -72,7 +72,7 @@ class Memory:
         if len(self._rows[shard]) >= self._slots:
             return None
         row = Row(shard, order)
-        prefix = self._prefixes[shard].longest(tokens)
+        prefix = self._prefixes[shard].longest(tokens, row)
         shared = prefix.length // self._page if prefix else 0
         needed = self._pages_for(len(tokens) + self._chunk) - shared
         fits = self._free_up(shard, min(needed, self._count - 1), prefix)
@@ -84,7 +84,7 @@ class Memory:
 
     def prefix_for(self, row: Row, tokens: Sequence[int]) -> Prefix | None:
         """What the row can share now that the prefix it waited for was given up."""
-        prefix = self._prefixes[row.shard].longest(tokens)
+        prefix = self._prefixes[row.shard].longest(tokens, row)
         self._prefixes[row.shard].announce(row, tokens)
         return prefix
 

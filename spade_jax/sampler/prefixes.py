@@ -37,11 +37,11 @@ class Prefixes:
         self._known: OrderedDict[bytes, Prefix] = OrderedDict()  # the longest unused first
         self._reading: dict[Hashable, list[tuple[bytes, Prefix]]] = {}
 
-    def longest(self, tokens: Sequence[int]) -> Prefix | None:
-        """The longest known prefix of `tokens`, perhaps still being read."""
+    def longest(self, tokens: Sequence[int], asking: Hashable) -> Prefix | None:
+        """The longest known prefix of `tokens`, perhaps still being read, but not by who asks."""
         keys = []
         for _, key in self._prefixes(tokens):
-            if key not in self._known:
+            if key not in self._known or self._known[key].reader is asking:
                 break
             keys.append(key)
         for key in reversed(keys):  # the shortest is of the widest use, so it goes last

@@ -10,6 +10,7 @@ import pytest
 
 from spade_jax import models, parallel
 from spade_jax.sampler import ContextError, Engine, EngineSettings, Request
+from spade_jax.sampler.planner import Kind
 
 CONFIG = models.preset("tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96)
 SETTINGS = EngineSettings(
@@ -41,6 +42,10 @@ def engine(params):
     engine = opened(params)
     assert SETTINGS.past_lengths() == (0, 8, 16, 32, 48)
     return engine
+
+
+def gib(config, pages):
+    return pages * SETTINGS.page * models.cache.position_bytes(config) / 2**30
 
 
 def request(seed, length=9, budget=12, temperature=1.0, stop=(STOP,)):
@@ -342,3 +347,173 @@ def test_random_arrivals_turns_and_cancels_change_no_bit(engine, seed):
             if number < len(script.more):
                 handle.extend(script.more[number], 5)
         handle.close()
+
+
+MOE = models.preset(
+    "tiny", num_layers=2, vocab_size=160, d_model=64, d_ff=96, num_experts=8,
+    experts_per_token=2, d_expert=32,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("moe_impl", ["ragged", "dense"])
+def test_experts_change_no_bit_either_and_give_the_learners_logprobs(moe_impl):
+    config = dataclasses.replace(MOE, moe_impl=moe_impl)
+    params = parallel.unbox(models.init(config, jax.random.key(1)))
+    engine = Engine(config, parallel.make_mesh({}, jax.devices()[:1]), SETTINGS)
+    engine.load(params, 0)
+    requests = [request(seed, 3 + seed, 5 + seed) for seed in range(10)]
+    alone = [run(engine, [item])[0] for item in requests]
+    engine._memory.forget()
+    for item, one, other in zip(requests, alone, run(engine, requests), strict=True):
+        assert (one.tokens, one.logprobs) == (other.tokens, other.logprobs)
+        want = learner_logprobs(params, item.tokens, one.tokens, config=config)
+        np.testing.assert_allclose(one.logprobs, want, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("config", "sizes"),
+    [(CONFIG, {"data": 2, "tensor": 2}), (MOE, {"fsdp": 2, "tensor": 2, "expert": 2})],
+)
+def test_a_mesh_samples_the_learners_policy(config, sizes):
+    mesh = parallel.make_mesh(sizes, jax.devices()[: int(np.prod(list(sizes.values())))])
+    boxed = models.init(config, jax.random.key(2))
+    params = parallel.unbox(boxed)
+    engine = Engine(config, mesh, dataclasses.replace(SETTINGS, cache_gib=gib(config, 20)))
+    engine.load(jax.device_put(params, parallel.tree_shardings(mesh, boxed)), 0)
+    requests = [request(seed, 20 + seed, 8 + seed, stop=()) for seed in range(9)]
+    engine.warm_up()
+    before = engine.compiles()
+    handles = [engine.submit(item) for item in requests[:6]]
+    turns = drain(engine, handles)
+    assert {handle.row.shard for handle in handles} == {0, 1}
+    for handle in handles:
+        handle.close()
+    turns += run(engine, requests[6:])
+    assert engine.compiles() == before
+    assert engine.stats.parked_pages > 0
+    for item, turn in zip(requests, turns, strict=True):
+        want = learner_logprobs(params, item.tokens, turn.tokens, config=config)
+        np.testing.assert_allclose(turn.logprobs, want, atol=1e-4)
+
+
+def test_a_small_budget_parks_rows_and_changes_no_bit(engine, params):
+    small = opened(params, cache_gib=gib(CONFIG, 14))  # a context has 6
+    requests = [request(seed, 10 + seed, 20, stop=()) for seed in range(6)]
+    seen = []
+    for which in (engine, small):
+        which._memory.forget()
+        handles = [which.submit(item) for item in requests]
+        first = drain(which, handles)  # all are held until the last one ends
+        for handle in handles:
+            handle.extend([7, 8, 9], 4)
+        second = drain(which, handles)
+        for handle in handles:
+            handle.close()
+        seen.append([(turn.tokens, turn.logprobs) for turn in (*first, *second)])
+    assert seen[0] == seen[1]
+    assert small.stats.parked_pages > 0
+    run(small, requests)
+    assert small._memory.open_rows == 0
+
+
+def test_a_budget_below_one_context_is_refused_by_name(params):
+    with pytest.raises(ValueError, match="cache_gib=1e-06: expected at least 0.000"):
+        opened(params, cache_gib=1e-6)
+
+
+def test_rows_that_are_long_go_fewer_together(params, engine):
+    few = opened(params, past_tokens=64)
+    requests = [request(seed, 25, 20, stop=()) for seed in range(5)]
+    for one, other in zip(run(few, requests), run(engine, requests), strict=True):
+        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-4)
+    kinds = Kind(None, 8), Kind(None, 32), Kind(3, 48)
+    assert [few._planner.rows(kind) for kind in kinds] == [4, 2, 1]
+
+
+def test_a_rewritten_history_is_read_from_its_first_changed_token(engine, params):
+    item = request(1, length=20, budget=6, stop=())
+    handle = engine.submit(item)
+    (first,) = drain(engine, [handle])
+    before = engine.stats.prefilled_tokens
+    kept = len(item.tokens) + 2  # four sampled tokens are forgotten
+    handle.extend([11, 12, 13], 5, kept=kept)
+    (second,) = drain(engine, [handle])
+    assert engine.stats.prefilled_tokens - before == 2  # the third is for the decode program
+    prompt = [*item.tokens, *first.tokens[:2], 11, 12, 13]
+    want = learner_logprobs(params, prompt, second.tokens)
+    np.testing.assert_allclose(second.logprobs, want, atol=1e-4)
+    handle.extend([14], 3, kept=4)  # deep inside what others may share
+    (third,) = drain(engine, [handle])
+    want = learner_logprobs(params, [*item.tokens[:4], 14], third.tokens)
+    np.testing.assert_allclose(third.logprobs, want, atol=1e-4)
+    for kept, tokens in ((99, [5]), (-1, [5]), (4, []), (3, [])):
+        with pytest.raises(ValueError, match="kept="):
+            handle.extend(tokens, 3, kept=kept)
+    handle.close()
+    (anew,) = run(engine, [item])
+    assert (anew.tokens, anew.logprobs) == (first.tokens, first.logprobs)
+
+
+def test_a_stop_string_ends_a_turn_where_it_is_complete(engine):
+    spell = "abcdefghij"
+
+    def decode(tokens):
+        return "".join(spell[token % 10] for token in tokens)
+
+    (whole,) = run(engine, [request(4, budget=30, stop=())])
+    text = decode(whole.tokens)
+    wanted = text[7:10]
+    count = text.index(wanted) + 3
+    item = request(4, budget=30, stop=())
+    item = dataclasses.replace(item, stop_strings=("?", wanted), decode=decode)
+    handle = engine.submit(item)
+    (turn,) = drain(engine, [handle])
+    assert turn.stopped and turn.tokens == whole.tokens[:count]
+    assert turn.logprobs == whole.logprobs[:count]
+    handle.extend([5, 6], 4)
+    (after,) = drain(engine, [handle])
+    assert handle.row.length == 9 + count + 2 + len(after.tokens) - 1
+    handle.close()
+
+
+def test_a_turn_ends_at_its_deadline_and_the_episode_can_go_on(engine, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    timed = [dataclasses.replace(request(s, budget=30, stop=()), timeout=9.0) for s in range(7)]
+    handles = [engine.submit(item) for item in timed]
+    while not any(handle.tokens for handle in handles):
+        assert engine.advance() == []
+    now[0] = 11.0
+    turns = drain(engine, handles)
+    assert {turn.end for turn in turns} == {"deadline"}
+    assert turns[6].tokens == () and handles[6].row is None, "it never had a slot"
+    assert any(turn.tokens for turn in turns)
+    handles[0].extend([5], 3)
+    (turn,) = drain(engine, handles[:1])
+    assert turn.end == "length"
+    for handle in handles:
+        handle.close()
+    assert engine._memory.open_rows == 0 and engine.advance() == []
+
+
+def test_nothing_is_waited_for_at_timeout_zero(engine):
+    handle = engine.submit(request(0, budget=20, stop=()))
+    calls, turns = 0, []
+    while not turns:
+        turns, calls = engine.advance(timeout=0), calls + 1
+        assert engine.running or turns
+    assert turns[0].handle is handle and not engine.running
+    handle.close()
+    assert engine.advance(timeout=0) == []
+
+
+def test_a_closed_handle_leaves_nothing_behind_while_its_job_runs(engine):
+    handles = [engine.submit(request(seed, budget=30, stop=())) for seed in range(4)]
+    engine.advance(timeout=0)
+    assert any(handle.row.busy for handle in handles)
+    for handle in handles:
+        handle.close()
+    (turn,) = run(engine, [request(9)])
+    engine.load(engine._loaded, 7)
+    (again,) = run(engine, [request(9)])
+    assert (turn.tokens, turn.logprobs) == (again.tokens, again.logprobs)
