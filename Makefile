@@ -1,4 +1,4 @@
-# make demo | test | soak | study | lint | clean. The first target that needs it builds .venv.
+# make demo | test | soak | study | bench-gpu | lint | clean. The first target that needs it builds .venv.
 # PYTHON=python3.12 picks the interpreter (3.11 or newer); ARGS="--config.steps=3" goes to the program.
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: demo study test soak lint clean
+.PHONY: demo study test soak bench-gpu lint clean
 
 demo: $(STAMP)
 	$(RUN) -m spade_jax.main --config=configs/tiny.py --workdir=runs/tiny $(ARGS)
@@ -20,6 +20,10 @@ test: lint
 
 soak: $(STAMP)
 	$(RUN) -m pytest -q -m soak $(ARGS)
+
+# On a machine with a CUDA GPU, after: .venv/bin/python -m pip install 'jax[cuda12]'
+bench-gpu: $(STAMP)
+	$(RUN) -m benchmarks.sampler_gpu $(ARGS)
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.sampler_workload import ModelShape, Reply
 
-BYTES = 4  # fp32
+BYTES = {"float32": 4, "bfloat16": 2}  # of one number
 PREFILL_ROWS = 1024
 SQUARE = 1024
-TRIAD = 2**26  # numbers of each of its two arrays: 256 MiB
+TRIAD = 2**26  # fp32 numbers of each of its two arrays: 256 MiB
 SECONDS = 0.5  # least time per measurement
 
 
@@ -78,7 +78,8 @@ def _prefill(shape: ModelShape, call: Sequence[Reply]) -> tuple[float, float]:
     tokens = sum(reply.prompt - 1 - reply.known for reply in call)
     seen = sum(_seen(reply.known, reply.prompt - 1) for reply in call)
     flops = 2 * block_params(shape) * tokens + _attention_flops(shape) * seen
-    return flops, BYTES * (block_params(shape) * (tokens > 0) + _kv_numbers(shape) * tokens)
+    moved = block_params(shape) * (tokens > 0) + _kv_numbers(shape) * tokens
+    return flops, BYTES[shape.dtype] * moved
 
 
 def _decode(shape: ModelShape, call: Sequence[Reply], slots: int) -> tuple[float, float]:
@@ -86,7 +87,8 @@ def _decode(shape: ModelShape, call: Sequence[Reply], slots: int) -> tuple[float
     seen = sum(_seen(reply.prompt - 1, reply.prompt + reply.sampled - 1) for reply in call)
     weights = block_params(shape) + head_params(shape)
     flops = 2 * weights * tokens + _attention_flops(shape) * seen
-    return flops, BYTES * (weights * decode_steps(call, slots) + _kv_numbers(shape) * seen)
+    moved = weights * decode_steps(call, slots) + _kv_numbers(shape) * seen
+    return flops, BYTES[shape.dtype] * moved
 
 
 def _seen(start: int, end: int) -> int:
@@ -108,23 +110,31 @@ def measure(shape: ModelShape, rows: Sequence[int]) -> Peaks:
     import jax
     import jax.numpy as jnp
 
-    square = jnp.full((SQUARE, SQUARE), 1e-3)
-    rate = 2 * SQUARE**3 / _best(jax.jit(lambda a: a @ a), square)
     step, weights = jax.jit(_products), jax.device_put(_weights(shape))
     times = {
-        count: _best(step, jnp.full((count, shape.embed_dim), 1e-3), weights)
+        count: best_seconds(step, jnp.full((count, shape.embed_dim), 1e-3), weights)
         for count in sorted({*rows, PREFILL_ROWS})
     }
     operations = 2 * (block_params(shape) + head_params(shape))
     rates = [operations * count / seconds for count, seconds in times.items()]
-    return Peaks(max(rate, *rates), _bandwidth(), times)
+    return Peaks(max(matmul_rate(SQUARE, "float32"), *rates), bandwidth(TRIAD), times)
 
 
-def _bandwidth() -> float:
+def matmul_rate(size: int, dtype: str) -> float:
+    """Operations per second of one square matrix product. The numbers are random: a GPU is faster,
+    because cooler, where they are all alike."""
+    import jax
+
+    square = jax.random.normal(jax.random.key(0), (size, size), dtype)
+    return 2 * size**3 / best_seconds(jax.jit(lambda a: a @ a), square)
+
+
+def bandwidth(numbers: int) -> float:
+    """Bytes per second of `a = b + s * a` over fp32 arrays of so many numbers."""
     import jax
     import jax.numpy as jnp
 
-    b, a = jnp.zeros(TRIAD), jnp.ones(TRIAD)
+    b, a = jnp.zeros(numbers), jnp.ones(numbers)
     # In place: fresh memory would be paid page by page.
     triad = jax.jit(lambda a, b: b + 0.5 * a, donate_argnums=0)
     times = []
@@ -132,7 +142,7 @@ def _bandwidth() -> float:
         began = time.perf_counter()
         a = triad(a, b).block_until_ready()
         times.append(time.perf_counter() - began)
-    return 3 * BYTES * TRIAD / min(times)
+    return 3 * a.nbytes / min(times)
 
 
 def _weights(shape: ModelShape) -> tuple[list[dict], np.ndarray]:
@@ -165,13 +175,13 @@ def _products(x, weights):
     return x @ head
 
 
-def _best(function: Callable, *arguments) -> float:
-    """Least seconds of one call, after one to compile."""
+def best_seconds(function: Callable, *arguments, least: float = SECONDS) -> float:
+    """Least seconds of one call, after one to compile: of three, or of more in `least` seconds."""
     import jax
 
     jax.block_until_ready(function(*arguments))
     times = []
-    while sum(times) < SECONDS or len(times) < 3:
+    while sum(times) < least or len(times) < 3:
         began = time.perf_counter()
         jax.block_until_ready(function(*arguments))
         times.append(time.perf_counter() - began)

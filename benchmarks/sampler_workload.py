@@ -41,6 +41,7 @@ class Part:
         slots: sequences that the engine may decode together.
         max_len: tokens of one sequence, prompt and replies.
         prompts: requests of one round.
+    prompt: tokens of each, up to a quarter more or less.
         copies: neighbours that share one prompt.
         per_call: requests of one call of `generate`.
         max_new: most tokens of one reply.
@@ -53,6 +54,7 @@ class Part:
     slots: int = 64
     max_len: int = 256
     prompts: int = 64
+    prompt: int = 64
     copies: int = 1
     per_call: int = 256
     max_new: int = 128
@@ -88,10 +90,11 @@ class Reply:
 
 
 def draw_prompts(part: Part, vocab: int) -> list[list[int]]:
-    """The same in every round: 48 to 80 tokens each."""
+    """The same in every round."""
     rng = np.random.default_rng(part.prompts // part.copies)
+    least, most = 3 * part.prompt // 4, 5 * part.prompt // 4
     drawn = [
-        rng.integers(FIRST_WORD, vocab - LAST_WORDS, size=rng.integers(48, 81)).tolist()
+        rng.integers(FIRST_WORD, vocab - LAST_WORDS, size=rng.integers(least, most + 1)).tolist()
         for _ in range(part.prompts // part.copies)
     ]
     return [prompt for prompt in drawn for _ in range(part.copies)]

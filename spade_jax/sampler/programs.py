@@ -58,10 +58,14 @@ class Programs:
     products need.
     """
 
-    def __init__(self, config: models.ModelConfig, mesh: Mesh, pages: int, page: int, chunk: int):
-        """`pages`: of each shard, `page` positions each. `chunk`: most tokens of a decode."""
+    def __init__(
+        self, config: models.ModelConfig, mesh: Mesh, pages: int, page: int, chunk: int,
+        unstack: bool | None = None,
+    ):  # fmt: skip
+        """`pages`: of each shard, `page` positions each. `chunk`: most tokens of a decode.
+        `unstack`: layer by layer, see `models.unstack`; None: on CPU only."""
         self._config = config
-        self._unstack = mesh.devices.flat[0].platform == "cpu"
+        self._unstack = mesh.devices.flat[0].platform == "cpu" if unstack is None else unstack
         leading = () if self._unstack else (None,)
         held = parallel.sharding(mesh, *leading, "slots", "kv_heads", None, None)
         rows = parallel.sharding(mesh, "slots").spec
@@ -89,7 +93,7 @@ class Programs:
         self._layers = jax.jit(models.unstack)
 
     def ready(self, params: models.Params) -> models.Params:
-        """The parameters as the programs take them: on CPU by layer, see `models.unstack`."""
+        """The parameters as the programs take them: stacked, or by layer."""
         return self._layers(params) if self._unstack else params
 
     def prefill(self, params, past, tokens, lengths) -> kv.Cache:
