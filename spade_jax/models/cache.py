@@ -63,37 +63,34 @@ def put(cache: Cache, pages: jax.Array, offsets: jax.Array, recent: Cache) -> Ca
             page that nobody reads.
         offsets: `[R]`, below the length of a page.
     """
-    rows, touched = pages.shape
-    times = _times(cache)
-    page = jax.tree.leaves(jax.tree.map(lambda part, time: part.shape[time], cache, times))[0]
-    width = jax.tree.leaves(jax.tree.map(lambda part, time: part.shape[time], recent, times))[0]
 
-    def padded(part, time):
-        edges = [(0, 0)] * part.ndim
-        edges[time] = (page, (touched + 1) * page - width)
-        return jnp.pad(part, edges)
+    def one(part, new, time):
+        page, width, touched = part.shape[time], new.shape[time], pages.shape[1]
+        edges = [(0, 0)] * new.ndim
+        edges[time] = page, touched * page - width
+        placed = jax.vmap(
+            lambda row, offset: jax.lax.dynamic_slice_in_dim(
+                row, page - offset, touched * page, row.ndim + time
+            ),
+            (new.ndim - 4, 0), new.ndim - 4,
+        )(jnp.pad(new, edges), offsets)  # fmt: skip
+        column = jnp.arange(touched * page) - offsets[:, None]  # [R, m * page], of `new`
+        column = column[:, None, None] if time == -1 else column[:, None, :, None]
+        written = _cut((column >= 0) & (column < width), time, touched)
+        pages_of = part.at[(*[slice(None)] * (part.ndim - 4), pages.reshape(-1))]
+        old = pages_of.get(mode="clip")
+        new = jnp.where(written, _cut(placed, time, touched), old)
+        return pages_of.set(new, mode="promise_in_bounds")
 
-    recent = jax.tree.map(padded, recent, times)
+    return jax.tree.map(one, cache, recent, _times(cache))
 
-    def step(at, cache):
-        row, number = at // touched, at % touched
-        start = number * page - offsets[row]  # the page's first column in `recent`
-        column = start + jnp.arange(page)
-        new_one = (column >= 0) & (column < width)
 
-        def write(part, new, time):
-            source, target = [0] * part.ndim, [0] * part.ndim
-            source[-4], source[time], target[-4] = row, page + start, pages[row, number]
-            shape = list(part.shape)
-            shape[-4] = 1
-            new = jax.lax.dynamic_slice(new, source, shape)
-            old = jax.lax.dynamic_slice(part, target, shape)
-            mask = new_one if time == -1 else new_one[:, None]
-            return jax.lax.dynamic_update_slice(part, jnp.where(mask, new, old), target)
-
-        return jax.tree.map(write, cache, recent, times)
-
-    return jax.lax.fori_loop(0, rows * touched, step, cache)
+def _cut(rows: jax.Array, time: int, count: int) -> jax.Array:
+    """Rows `[..., R, K, *, *]` as `count` pages each: `[..., R * count, K, *, *]`."""
+    shape = list(rows.shape)
+    shape[time : time + 1 or None] = [count, shape[time] // count]
+    cut = jnp.moveaxis(rows.reshape(shape), time - 1, -4)  # [..., R, count, K, *, *]
+    return cut.reshape(*cut.shape[:-5], -1, *cut.shape[-3:])
 
 
 def copy(cache: Cache, source: jax.Array, target: jax.Array) -> Cache:
