@@ -37,13 +37,17 @@ PREFILLS = 4  # most prefill dispatches before running turns decode again
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """What one turn sampled. `stopped` is false when it was cut at its token or context limit."""
+    """What one turn sampled. `end`: "stop", "length", "context" or "deadline"."""
 
     handle: "Handle"
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
-    stopped: bool
+    end: str
     version: int
+
+    @property
+    def stopped(self) -> bool:
+        return self.end == "stop"
 
 
 @dataclasses.dataclass(eq=False)
@@ -61,8 +65,10 @@ class Handle:
     tokens: list[int] = dataclasses.field(default_factory=list)  # sampled in this turn
     logprobs: list[float] = dataclasses.field(default_factory=list)
 
-    def extend(self, tokens: Sequence[int], max_new_tokens: int) -> None:
-        """Starts the next turn: `tokens` follow what was sampled last.
+    def extend(
+        self, tokens: Sequence[int], max_new_tokens: int, kept: int | None = None
+    ) -> None:
+        """Starts the next turn: `tokens` follow the first `kept` ids of the episode (None: all).
 
         Raises:
             ContextError: no room for the tokens and one reply token.
@@ -71,8 +77,14 @@ class Handle:
         check_budget(max_new_tokens)
         if self.slot is None or self in self.engine._running:
             raise RuntimeError("only an open handle whose turn is over can be extended")
-        self.engine.check_fits(self.length + len(self.pending) + len(tokens))
-        self.pending += tokens
+        known = self.length + len(self.pending)
+        kept = known if kept is None else kept
+        self.engine.check_fits(kept + len(tokens))
+        if kept <= self.length:  # a cut in the cache needs new tokens after it
+            self.engine._prefixes.remove(self)
+            self.engine._prefixes.add(self, [])
+            self.length, self.pending = kept, []
+        self.pending = [*self.pending[: kept - self.length], *tokens]
         self.budget = max_new_tokens
         self.engine.resume(self)
 
@@ -145,7 +157,11 @@ class Engine:
         if handle in self._running:
             self._running.remove(handle)
 
-    def advance(self) -> list[Turn]:
+    @property
+    def running(self) -> bool:
+        return bool(self._running)
+
+    def advance(self, timeout: float | None = None) -> list[Turn]:
         """Admits, prefills and decodes once; the turns that ended, in order of submission.
 
         Returns an empty list when some turns still run, and also when nothing is open.
@@ -155,7 +171,7 @@ class Engine:
                 over: the caller must extend or close one first.
         """
         self._admit()
-        if self._queue and not self._running:
+        if self._queue and not self._running and timeout is None:
             raise RuntimeError("every slot is held by a finished turn: extend or close a handle")
         self._running.sort(key=lambda handle: handle.order)
         self._prefill()
@@ -301,7 +317,8 @@ class Engine:
             self.stats.sampled_tokens += count
             stopped = bool(outputs.stopped[row])
             if stopped or self._room(handle) == 0:
-                turns.append(self._finish(handle, stopped))
+                cut = "length" if len(handle.tokens) == handle.budget else "context"
+                turns.append(self._finish(handle, "stop" if stopped else cut))
         return turns
 
     def _rows(self, block: Sequence[Handle]) -> Iterator[tuple[int, Handle]]:
@@ -315,8 +332,8 @@ class Engine:
         context = self.settings.max_len - handle.length - 1
         return min(handle.budget - len(handle.tokens), context)
 
-    def _finish(self, handle: Handle, stopped: bool) -> Turn:
-        turn = Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), stopped, self._version)
+    def _finish(self, handle: Handle, end: str) -> Turn:
+        turn = Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), end, self._version)
         handle.tokens, handle.logprobs = [], []
         return turn
 

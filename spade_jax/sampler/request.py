@@ -1,7 +1,7 @@
 """What an engine is told, and what it counts."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 MAX_STOP_IDS = 128
 
@@ -57,6 +57,9 @@ class Request:
     stop_ids: Sequence[int]
     top_k: int = 0
     top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    decode: Callable[[Sequence[int]], str] | None = None
+    timeout: float | None = None
 
     @property
     def is_narrow(self) -> bool:
