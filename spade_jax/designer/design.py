@@ -9,7 +9,7 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, Feedback, Task, play
+from spade_jax.rollout import Episode, Feedback, ImmediateWorld, Task, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -40,14 +40,14 @@ class DesignSettings:
     snippet: int
 
 
-class _PromptWorld:
+class _PromptWorld(ImmediateWorld):
     """A world of one turn: the first observation is the prompt, every reply ends the episode."""
 
-    def reset(self, tasks: Sequence[Task]) -> list[Feedback]:
-        return [Feedback(task.place) for task in tasks]
+    def first(self, task: Task) -> Feedback:
+        return Feedback(task.place)
 
-    def step(self, replies: Sequence[tuple[Task, str]]) -> list[Feedback]:
-        return [Feedback(terminated=True) for _ in replies]
+    def answer(self, task: Task, reply: str) -> Feedback:
+        return Feedback(terminated=True)
 
 
 def designer_prompt(

@@ -42,11 +42,14 @@ class Player:
     """Plays programs with one engine, chat format and sandbox pool."""
 
     def __init__(self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts):
-        self._engine, self._chat, self._pool = engine, chat, pool
-        self._world = SandboxWorld(pool, prompts)
+        self._engine, self._chat, self._pool, self._prompts = engine, chat, pool, prompts
 
     def play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
-        """The episodes of each program, in the order of its plays."""
+        """The episodes of each program, in the order of its plays.
+
+        Raises:
+            RunnerError: the sandbox has failed.
+        """
         wanted = [(program, request) for program in programs for request in program.plays]
         sessions = self._pool.open(
             [program.source for program, _ in wanted],
@@ -64,6 +67,9 @@ class Player:
             )
             for session, (_, request) in zip(sessions, wanted, strict=True)
         ]
-        episodes = iter(play(self._engine, self._chat, self._world, tasks))
-        self._pool.close([session for session in sessions if isinstance(session, Session)])
+        try:
+            world = SandboxWorld(self._pool, self._prompts)
+            episodes = iter(play(self._engine, self._chat, world, tasks))
+        finally:
+            self._pool.close([session for session in sessions if isinstance(session, Session)])
         return [[next(episodes) for _ in program.plays] for program in programs]
