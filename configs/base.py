@@ -99,7 +99,7 @@ def get_config() -> ConfigDict:
     c.designer.temperature = 0.6
     c.designer.max_new_tokens = 16_384
     c.designer.weight = 1.0  # of the role's loss
-    c.designer.role_scale = True  # times min(max_scale, agent rows / designer rows * interval)
+    c.designer.role_scale = True  # times min(max_scale, agent plays / designs * interval)
     c.designer.max_scale = 50.0
     c.designer.baseline = "batch"  # or "moving"
     c.designer.baseline_decay = 0.8
@@ -153,8 +153,8 @@ def get_config() -> ConfigDict:
         c.learner[role] = ConfigDict()
         c.learner[role].rows = rows  # of a micro-batch
         c.learner[role].length = length  # positions of a row; at least the role's context - 1
-    c.learner.aggregation = "trajectory"  # or "token"
-    c.learner.normalise = "joint"  # the loss is a mean over both roles' rows; "role": one mean each
+    c.learner.aggregation = "trajectory"  # mean over episodes of their mean, or "token"
+    c.learner.normalise = "joint"  # one mean over both roles' episodes; "role": one mean each
     c.learner.mask_truncated = False
     c.learner.clip_low = 0.2
     c.learner.clip_high = 0.28

@@ -16,7 +16,7 @@ import pytest
 from configs import base
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
-from spade_jax.train import _agent_rows
+from spade_jax.train import _agent_rows, _role_gradients
 
 STEPS = 3
 OVERRIDES = {
@@ -62,7 +62,7 @@ def episode(won, seed=0, outcome="terminated"):
     trajectory = Trajectory()
     trajectory.append_sampled([5], [-1.0], 0)
     task = SimpleNamespace(seed=seed)
-    return Episode(task, trajectory, outcome=outcome, reward=float(won))
+    return Episode(task, [trajectory], outcome=outcome, reward=float(won))
 
 
 @pytest.mark.parametrize("trained", [False, True])
@@ -79,6 +79,43 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
     plain, hint = [-0.5, 0.5, 0.0], [0.25, 0.25, 0.25, -0.75]
     np.testing.assert_allclose(advantages, plain + hint if trained else plain)
     assert len(plays) == len(advantages) and void not in plays
+
+
+class Recorder:
+    """A learner that keeps its batches and whose gradient is 1."""
+
+    def __init__(self):
+        self.batches = []
+
+    def gradients(self, params, batch, temperature, reference):
+        self.batches.append(batch)
+        return 1, {"logprob_gap": float(batch.weights.sum())}
+
+    def add(self, total, gradients):
+        return (total or 0) + gradients
+
+
+def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
+    def row(*sampled):
+        made = Trajectory()
+        made.append_context([1])
+        made.append_sampled(sampled, [-1.0] * len(sampled), 0)
+        return made
+
+    config, learner = base.get_config(), Recorder()
+    config.learner.agent.rows, config.learner.agent.length = 1, 4
+    rooms = SimpleNamespace(config=config, learner=learner)
+    learned = SimpleNamespace(params=None, version=0)
+    state = SimpleNamespace(learner=learned, reference=None)
+    episodes = [[row(10, 11), row(12, 13, 14)], [row(20, 21, 22, 23)]]
+    total, means = _role_gradients(rooms, state, "agent", episodes, [0.5, -0.25], 0.5)
+    assert total == len(learner.batches) == 3
+    assert means["logprob_gap"] == pytest.approx(1.0)
+    for batch in learner.batches:
+        trained = batch.weights > 0
+        first = batch.targets[trained].max() < 20
+        np.testing.assert_allclose(batch.advantages[trained], 0.5 if first else -0.25)
+        np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
 
 
 def comparable(rows):

@@ -9,7 +9,7 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, Feedback, ImmediateWorld, Task, play
+from spade_jax.rollout import Episode, Feedback, ImmediateWorld, Task, Trajectory, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -119,7 +119,7 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
         document_id=request.document.id if request.document else None,
         reply=reply,
         born=step,
-        trajectory=episode.trajectory,
+        trajectory=next(iter(episode.trajectories), Trajectory()),  # of its one turn
     )
     if not episode.replies:
         environment.reject("context", "the designer's prompt leaves no room for a reply")

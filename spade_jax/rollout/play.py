@@ -25,11 +25,14 @@ class Episode:
     Attributes:
         outcome: "terminated", "truncated" (the environment or `max_turns`), "cut" (a reply hit its
             token limit), "context" (no room for the next turn) or "void" (environment error).
+        trajectories: rows that together hold each sampled token once, in the context in which it
+            was sampled. One, unless the chat template rewrites history (`ChatRenderer.resume`);
+            none when nothing was sampled.
         reward: of the last step.
     """
 
     task: Task
-    trajectory: Trajectory = dataclasses.field(default_factory=Trajectory)
+    trajectories: list[Trajectory] = dataclasses.field(default_factory=list)
     transcript: list[Message] = dataclasses.field(default_factory=list)
     outcome: str = ""
     reward: float = 0.0
@@ -38,6 +41,9 @@ class Episode:
     @property
     def replies(self) -> list[str]:
         return [message.content for message in self.transcript if message.role == "assistant"]
+
+    def num_sampled(self) -> int:
+        return sum(row.num_sampled() for row in self.trajectories)
 
     @property
     def final_return(self) -> float:
@@ -135,8 +141,9 @@ class _Table:
             episode.outcome = "context"
             return
         self._handles[task], self._owners[handle] = handle, task
-        episode.trajectory.temperature = task.temperature
-        episode.trajectory.append_context(tokens)
+        row = Trajectory(temperature=task.temperature)
+        row.append_context(tokens)
+        episode.trajectories.append(row)
 
     def _go_on(self, episode: Episode, answer: Feedback) -> None:
         task = episode.task
@@ -146,20 +153,25 @@ class _Table:
             episode.outcome = "terminated" if answer.terminated else "truncated"
             episode.transcript.append(message)
             return
-        tokens = self._chat.extend([message])
+        row = episode.trajectories[-1]
+        kept, tail = self._chat.resume(row.tokens, [*episode.transcript, message])
+        rewritten = kept < len(row.tokens)
         try:
-            self._handles[task].extend(tokens, task.max_new_tokens)
+            self._handles[task].extend(tail, task.max_new_tokens, kept if rewritten else None)
         except ContextError:
             episode.outcome = "context"
             return
-        episode.trajectory.append_context(tokens)
+        if rewritten:
+            row = row.branch(kept)
+            episode.trajectories.append(row)
+        row.append_context(tail)
         episode.transcript.append(message)
 
     def _take_turn(self, turn: Turn) -> None:
         """Notes a finished turn and shows it to the world, unless it was cut."""
         task = self._owners[turn.handle]
         episode = self.episodes[task]
-        episode.trajectory.append_sampled(turn.tokens, turn.logprobs, turn.version)
+        episode.trajectories[-1].append_sampled(turn.tokens, turn.logprobs, turn.version)
         reply = self._chat.decode(turn.tokens)
         episode.transcript.append(Message("assistant", reply))
         if turn.stopped:
@@ -170,6 +182,8 @@ class _Table:
             self._leave(task)
 
     def _leave(self, task: Task) -> None:
+        episode = self.episodes[task]
+        episode.trajectories = [row for row in episode.trajectories if row.num_sampled()]
         handle = self._handles.pop(task, None)
         if handle is not None:
             del self._owners[handle]

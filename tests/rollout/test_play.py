@@ -26,6 +26,9 @@ class LetterChat:
     def extend(self, messages):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]
 
+    def resume(self, row, messages):
+        return len(row), self.extend(messages[-1:])
+
     def decode(self, tokens):
         return " ".join(str(token) for token in tokens if token != END)
 
@@ -102,7 +105,7 @@ def replies_that_stop(engine, answers, count=1, **more):
 def test_the_mask_marks_exactly_the_sampled_tokens(engine):
     obs = Feedback("hello")
     for episode in replies_that_stop(engine, [obs, Feedback("next"), win()]):
-        row, chat = episode.trajectory, LetterChat()
+        (row,), chat = episode.trajectories, LetterChat()
         expected = [*chat.open(episode.transcript[:1])]
         assert row.tokens[: len(expected)] == expected
         assert row.mask[: len(expected)] == [0] * len(expected)
@@ -136,7 +139,7 @@ def test_a_reply_cut_at_its_token_limit_ends_the_episode_unseen_by_the_world(eng
     episodes = play(engine, LetterChat(), world, tasks)
     cut = [episode for episode in episodes if episode.outcome == "cut"]
     assert cut and len(world.seen) == len(episodes) - len(cut)
-    assert all(sum(episode.trajectory.mask) == 1 for episode in cut)
+    assert all(episode.num_sampled() == 1 for episode in cut)
 
 
 def test_an_environment_s_fault_voids_its_own_episode_only(engine):
@@ -146,11 +149,11 @@ def test_an_environment_s_fault_voids_its_own_episode_only(engine):
     fine = [task(Feedback("hello"), win(), sample_seed=seed) for seed in range(3, 9)]
     episodes = play(engine, LetterChat(), Scripted(), [broken, never, *fine])
     assert episodes[1].outcome == "void" and episodes[1].error is error
-    assert episodes[1].trajectory.tokens == []
+    assert episodes[1].trajectories == []
     assert episodes[0].outcome in ("void", "cut", "context")
     alone = play(engine, LetterChat(), Scripted(), fine)
     for beside, single in zip(episodes[2:], alone, strict=True):
-        assert beside.trajectory == single.trajectory
+        assert beside.trajectories == single.trajectories
         assert beside.outcome == single.outcome
 
 
@@ -159,7 +162,7 @@ def test_a_full_context_ends_the_episode_without_an_error(engine):
     tasks = [task(*answers, sample_seed=seed, max_turns=60) for seed in range(6)]
     for episode in play(engine, LetterChat(), Scripted(), tasks):
         assert episode.outcome in ("context", "cut")
-        assert len(episode.trajectory.tokens) <= CONTEXT
+        assert all(len(row.tokens) <= CONTEXT for row in episode.trajectories)
         assert episode.final_return == 0.0
 
 
@@ -188,7 +191,7 @@ def test_episodes_do_not_depend_on_how_long_environments_take(engine, seed):
     prompt = play(engine, BriefChat(), Scripted(), guesses(30))
     assert len({len(episode.replies) for episode in prompt}) > 2
     for one, other in zip(delayed, prompt, strict=True):
-        assert one.trajectory == other.trajectory
+        assert one.trajectories == other.trajectories
         assert one.transcript == other.transcript
         assert (one.outcome, one.reward) == (other.outcome, other.reward)
 
