@@ -96,7 +96,7 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
         "agent/win_rate_hint": win_rate(valid["hint"]),
         "agent/turns": mean([len(e.replies) for e in plain]),
         "agent/reply_tokens": mean([e.num_sampled() for e in plain]),
-        "agent/cut_fraction": mean([e.outcome in ("cut", "context") for e in plain]),
+        "agent/cut_fraction": mean([e.unfinished for e in plain]),
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
     }
     keys, returns = [], []

@@ -344,7 +344,7 @@ def _agent_rows(
         for episode in group
     ]
     for arm, environment, episode in played:
-        cut = episode.outcome in ("truncated", "cut", "context")
+        cut = episode.outcome == "truncated" or episode.unfinished
         unseen = not episode.trajectories  # the first prompt did not fit
         if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
             continue

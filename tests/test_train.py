@@ -81,6 +81,18 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
     assert len(plays) == len(advantages) and void not in plays
 
 
+@pytest.mark.parametrize("outcome", ["truncated", "cut", "deadline", "context"])
+def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
+    config = base.get_config()
+    episodes = {"plain": [[episode(True, outcome=outcome), episode(True)]], "hint": [[]]}
+    rooms, environments = SimpleNamespace(config=config), [SimpleNamespace(name="a")]
+    plays, advantages = _agent_rows(rooms, environments, episodes)
+    assert len(plays) == 2 and advantages[0] < 0 < advantages[1]
+    config.learner.mask_truncated = True
+    plays, _ = _agent_rows(rooms, environments, episodes)
+    assert [play.outcome for play in plays] == ["terminated"]
+
+
 class Recorder:
     """A learner that keeps its batches and whose gradient is 1."""
 

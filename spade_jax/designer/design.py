@@ -32,12 +32,15 @@ class DesignSettings:
     max_new_tokens: of a reply.
     max_turns: turn budget of the environments.
     snippet: most characters of a remembered source in a prompt.
+    top_k, top_p: of the designer's policy.
     """
 
     temperature: float
     max_new_tokens: int
     max_turns: int
     snippet: int
+    top_k: int = 0
+    top_p: float = 1.0
 
 
 class _PromptWorld(ImmediateWorld):
@@ -101,6 +104,8 @@ def write_designs(
             temperature=settings.temperature,
             max_turns=1,
             max_new_tokens=settings.max_new_tokens,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
         )
         for request in requests
     ]
@@ -123,7 +128,7 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
     )
     if not episode.replies:
         environment.reject("context", "the designer's prompt leaves no room for a reply")
-    elif episode.outcome in ("cut", "context"):
+    elif episode.unfinished:
         environment.reject("cut", f"the reply ended by {episode.outcome}, not by the designer")
     parsed = parse_design(reply)
     if isinstance(parsed, ParseProblem):

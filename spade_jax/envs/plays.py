@@ -13,11 +13,15 @@ from spade_jax.text import ChatRenderer
 
 @dataclasses.dataclass(frozen=True)
 class PlaySettings:
-    """How the agent plays; `temperature` 0 is greedy."""
+    """How the agent plays: fields of `Task`, see there."""
 
     temperature: float
     max_turns: int
     max_new_tokens: int
+    top_k: int = 0
+    top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    timeout: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +65,7 @@ class Player:
                 place=Seat(session, request.hint),
                 seed=request.seed,
                 sample_seed=request.sample_seed,
-                temperature=settings.temperature,
-                max_turns=settings.max_turns,
-                max_new_tokens=settings.max_new_tokens,
+                **dataclasses.asdict(settings),
             )
             for session, (_, request) in zip(sessions, wanted, strict=True)
         ]

@@ -24,7 +24,8 @@ class Episode:
 
     Attributes:
         outcome: "terminated", "truncated" (the environment or `max_turns`), "cut" (a reply hit its
-            token limit), "context" (no room for the next turn) or "void" (environment error).
+            token limit), "deadline" (a reply took too long), "context" (no room for the next turn)
+            or "void" (environment error).
         trajectories: rows that together hold each sampled token once, in the context in which it
             was sampled. One, unless the chat template rewrites history (`ChatRenderer.resume`);
             none when nothing was sampled.
@@ -41,6 +42,11 @@ class Episode:
     @property
     def replies(self) -> list[str]:
         return [message.content for message in self.transcript if message.role == "assistant"]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it ended for want of tokens, time or room, not by the environment."""
+        return self.outcome in ("cut", "deadline", "context")
 
     def num_sampled(self) -> int:
         return sum(row.num_sampled() for row in self.trajectories)
@@ -133,8 +139,9 @@ class _Table:
         episode.transcript += [*task.system, Message("user", first.text)]
         tokens = chat.open(episode.transcript)
         request = Request(
-            tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids
-        )
+            tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids,
+            task.top_k, task.top_p, task.stop_strings, chat.decode, task.timeout,
+        )  # fmt: skip
         try:
             handle = self._engine.submit(request)
         except ContextError:
@@ -154,8 +161,12 @@ class _Table:
             episode.transcript.append(message)
             return
         row = episode.trajectories[-1]
-        kept, tail = self._chat.resume(row.tokens, [*episode.transcript, message])
+        stopped_by_id = row.tokens[-1] in self._chat.stop_ids
+        closed = [*row.tokens, *(() if stopped_by_id else self._chat.truncate_suffix)]
+        kept, tail = self._chat.resume(closed, [*episode.transcript, message])
         rewritten = kept < len(row.tokens)
+        if not rewritten:
+            tail = [*closed[len(row.tokens) : kept], *tail]
         try:
             self._handles[task].extend(tail, task.max_new_tokens, kept if rewritten else None)
         except ContextError:
@@ -178,7 +189,7 @@ class _Table:
             self._asked.add(task)
             self._world.start_step(task, reply)
         else:
-            episode.outcome = "cut"
+            episode.outcome = "deadline" if turn.end == "deadline" else "cut"
             self._leave(task)
 
     def _leave(self, task: Task) -> None:

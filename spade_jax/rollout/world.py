@@ -17,7 +17,10 @@ class Task:
         sample_seed: the sampler's noise seed.
         temperature: of the policy; 0 is greedy.
         max_turns: replies before the episode is truncated.
-        max_new_tokens: of one reply; a reply cut there ends the episode as truncated.
+        max_new_tokens: of one reply; a reply cut there ends the episode.
+        top_k, top_p: the policy says the likeliest tokens only; 0 and 1: all.
+        stop_strings: texts that end a reply, besides the template's stop ids.
+        timeout: seconds that a reply may take, None: any; one cut there ends the episode.
         system: messages before the first observation.
     """
 
@@ -27,6 +30,10 @@ class Task:
     temperature: float
     max_turns: int
     max_new_tokens: int
+    top_k: int = 0
+    top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    timeout: float | None = None
     system: tuple[Message, ...] = ()
 
 

@@ -6,6 +6,7 @@ from sandbox_runner import BlockingPool, EnvError, Limits, RunnerError
 from spade_jax.envs import Player, PlayRequest, PlaySettings, Program, SandboxWorld, Seat
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Feedback, Task
+from spade_jax.sampler import ContextError, Request
 
 ECHO = """
 class EchoEnv:
@@ -92,6 +93,9 @@ class NoChat:
     def open(self, messages):
         return [1]
 
+    def decode(self, tokens):
+        return ""
+
 
 class Broken:
     """An engine that fails."""
@@ -106,3 +110,30 @@ def test_whatever_fails_no_session_stays_open(pool):
     with pytest.raises(MemoryError):
         player.play([Program(ECHO, True, (PlayRequest(1, 1),) * 3)], PlaySettings(1.0, 4, 9))
     assert pool._sessions._live == before
+
+
+class Full:
+    """An engine that has no room for any prompt and remembers what was asked."""
+
+    running = False
+
+    def __init__(self):
+        self.requests = []
+
+    def submit(self, request):
+        self.requests.append(request)
+        raise ContextError
+
+    def advance(self, timeout):
+        return []
+
+
+def test_all_settings_of_a_play_reach_the_engine(pool):
+    engine, chat = Full(), NoChat()
+    settings = PlaySettings(0.7, 4, 9, 20, 0.95, ("</answer>",), 3.0)
+    player = Player(engine, chat, pool, Prompts("compact"))
+    ((episode,),) = player.play([Program(ECHO, True, (PlayRequest(1, 2),))], settings)
+    assert episode.outcome == "context" and episode.trajectories == []
+    assert engine.requests == [
+        Request([1], 9, 2, 0.7, (1,), 20, 0.95, ("</answer>",), chat.decode, 3.0)
+    ]

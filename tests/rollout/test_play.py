@@ -18,7 +18,7 @@ END, CONTEXT = 2, 60
 class LetterChat:
     """Ids are letters; every reply ends with id 2, every observation opens with id 1."""
 
-    stop_ids = (END,)
+    stop_ids = truncate_suffix = (END,)
 
     def open(self, messages):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]

@@ -45,8 +45,9 @@ class ScriptedHandle:
 class ScriptedEngine:
     """It says what it is told, and remembers in which context."""
 
-    def __init__(self, replies):
-        self.replies, self.waiting, self.said, self.open = replies, [], [], 0
+    def __init__(self, replies, end="stop"):
+        self.replies, self.end = replies, end
+        self.waiting, self.said, self.open = [], [], 0
 
     def submit(self, request):
         handle = ScriptedHandle(self, list(request.tokens), list(self.replies))
@@ -64,7 +65,7 @@ class ScriptedEngine:
             ids = handle.script.pop(0)
             self.said.append((tuple(handle.context), tuple(ids)))
             handle.context += ids
-            turns.append(Turn(handle, tuple(ids), (-1.0,) * len(ids), "stop", 3))
+            turns.append(Turn(handle, tuple(ids), (-1.0,) * len(ids), self.end, 3))
         self.waiting = []
         return turns
 
@@ -72,7 +73,7 @@ class ScriptedEngine:
 def played(chat, tokenizer, replies):
     """The episode of some replies and what was said in which context."""
     engine = ScriptedEngine([[*tokenizer.encode(text), *chat.stop_ids] for text in replies])
-    task = Task(len(replies), 0, 0, 0.5, 9, 99, SYSTEM)
+    task = Task(len(replies), 0, 0, 0.5, 9, 99, system=SYSTEM)
     (episode,) = play(engine, chat, Game(), [task])
     assert episode.outcome == "terminated" and engine.open == 0
     return episode, engine.said
@@ -114,6 +115,26 @@ def test_each_turn_is_a_row_where_each_is_rewritten(chatml_tokenizer):
     assert list(said[2][0]) == chat.open(episode.transcript[:6])
 
 
+@pytest.mark.parametrize("thinking", [None, False])
+def test_a_reply_that_a_string_stopped_is_closed_as_context(chatml_tokenizer, thinking):
+    chat = Qwen3Chat(chatml_tokenizer, thinking)
+    engine = ScriptedEngine([chatml_tokenizer.encode("</answer>")] * 2)
+    (episode,) = play(engine, chat, Game(), [Task(2, 0, 0, 0.5, 9, 99, system=SYSTEM)])
+    assert sampled(episode.trajectories) == engine.said
+    assert len(episode.trajectories) == (2 if thinking is False else 1)
+    assert list(engine.said[1][0]) == chat.open(episode.transcript[:4])
+
+
+@pytest.mark.parametrize("said", [[], [5, 6]])
+def test_a_reply_that_took_too_long_ends_the_episode(chatml_tokenizer, said):
+    engine = ScriptedEngine([said], "deadline")
+    game = Game()
+    (episode,) = play(engine, ChatML(chatml_tokenizer), game, [Task(1, 0, 0, 0.5, 9, 99)])
+    assert (episode.outcome, episode.unfinished, game.turn) == ("deadline", True, 0)
+    assert (episode.final_return, episode.num_sampled()) == (0.0, len(said))
+    assert engine.open == 0 and len(episode.trajectories) == bool(said)
+
+
 @pytest.mark.parametrize("template", [ChatML, Qwen3Chat])
 def test_what_is_not_rewritten_is_one_row(chatml_tokenizer, template):
     chat = template(chatml_tokenizer)
@@ -132,7 +153,7 @@ def test_the_model_gives_the_rows_their_logprobs(chatml_tokenizer):
     engine = Engine(config, parallel.make_mesh({}, jax.devices()[:1]), settings)
     engine.load(params, 0)
     chat = Qwen3Chat(chatml_tokenizer, thinking=False)
-    tasks = [Task(9, 0, seed, 1.0, 3, 400, SYSTEM) for seed in range(16)]
+    tasks = [Task(9, 0, seed, 1.0, 3, 400, system=SYSTEM) for seed in range(16)]
     episodes = play(engine, chat, Game(), tasks)
     rows = [row for episode in episodes for row in episode.trajectories]
     assert len(rows) > len(episodes) + 2
