@@ -111,7 +111,8 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
 
 
 def sampling(engines: Mapping[str, Engine]) -> Metrics:
-    """What each role's engine did since it got this step's weights."""
+    """What each role's engine did since it got this step's weights. How full the agent's slots
+    were, and what they could share, depends on when environments answered; no result does."""
     return {
         f"sampler/{role}/{name}": value
         for role, engine in engines.items()
