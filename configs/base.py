@@ -97,9 +97,11 @@ def get_config() -> ConfigDict:
     c.designer.reward = "blend"  # spade_jax/rl/rewards.py: REWARDS
     c.designer.delay = 4  # steps of plays before a design is trained; at most regen_interval
     c.designer.temperature = 0.6
+    c.designer.top_k = 0  # likeliest tokens that are sampled from; 0: all. See old_logprobs below
+    c.designer.top_p = 1.0  # their least probability together; 1: all
     c.designer.max_new_tokens = 16_384
     c.designer.weight = 1.0  # of the role's loss
-    c.designer.role_scale = True  # times min(max_scale, agent rows / designer rows * interval)
+    c.designer.role_scale = True  # times min(max_scale, agent plays / designs * interval)
     c.designer.max_scale = 50.0
     c.designer.baseline = "batch"  # or "moving"
     c.designer.baseline_decay = 0.8
@@ -134,6 +136,8 @@ def get_config() -> ConfigDict:
     c.agent.group = "environment"  # advantage group; or "seed": (environment, seed)
     c.agent.normalise = True  # divide by the group's std
     c.agent.temperature = 0.6
+    c.agent.top_k = 0  # as the designer's; scores of `eval` are without
+    c.agent.top_p = 1.0
     c.agent.max_new_tokens = 8192
     c.agent.max_turns = 25
     c.agent.weight = 1.0
@@ -160,12 +164,17 @@ def get_config() -> ConfigDict:
         c.learner[role] = ConfigDict()
         c.learner[role].rows = rows  # of a micro-batch
         c.learner[role].length = length  # positions of a row; at least the role's context - 1
-    c.learner.aggregation = "trajectory"  # or "token"
-    c.learner.normalise = "joint"  # the loss is a mean over both roles' rows; "role": one mean each
+    c.learner.aggregation = "trajectory"  # mean over episodes of their mean, or "token"
+    c.learner.normalise = "joint"  # one mean over both roles' episodes; "role": one mean each
     c.learner.mask_truncated = False
     c.learner.clip_low = 0.2
     c.learner.clip_high = 0.28
-    c.learner.old_logprobs = "recomputed"  # or "sampled"
+    # "recomputed" or "sampled". With top_k or top_p on, the log-probs of sampling are those of the
+    # truncated policy, the learner's of the whole one. "recomputed" makes up for it: the importance
+    # weight then has the probability that truncation kept, at most 1, as a factor. "sampled" does
+    # not: its ratios start there, below 1, where clip_low stops negative advantages. Either way
+    # logprob_gap shows the truncation too.
+    c.learner.old_logprobs = "recomputed"
     c.learner.importance_cap = 2.0
     c.learner.kl = 0.0
     c.learner.entropy = 0.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sandbox_runner.pool import BlockingPool, Pool
+    from sandbox_runner.sessions import Batch
     from sandbox_runner.types import (
         BatchError,
         EnvError,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sandbox_runner.validation import validate
 
 __all__ = [
+    "Batch",
     "BatchError",
     "BlockingPool",
     "EnvError",
@@ -36,7 +38,12 @@ __all__ = [
     "Verdict",
     "validate",
 ]
-_HOMES = {"BlockingPool": "pool", "Pool": "pool", "validate": "validation"}  # others: types
+_HOMES = {  # others: types
+    "Batch": "sessions",
+    "BlockingPool": "pool",
+    "Pool": "pool",
+    "validate": "validation",
+}
 
 
 def __getattr__(name: str) -> Any:

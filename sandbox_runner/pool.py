@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sandbox_runner import confine, protocol
 from sandbox_runner.sessions import Batch, Sessions, T
@@ -113,7 +115,12 @@ class Pool:
 
 
 class BlockingPool:
-    """The same for code without an event loop. The deadlines are looked at while a method waits."""
+    """The same for code without an event loop. The deadlines are looked at while a method waits.
+
+    Who has other things to do sends calls with `begin_reset` and `begin_step`, and comes back to
+    `wait` for those that are answered, at least every few hundred milliseconds: `wait` looks at the
+    deadlines, also when it is told to wait for no time.
+    """
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -198,6 +205,30 @@ class BlockingPool:
     def close(self, sessions: Sequence[Session]) -> None:
         """Forget the sessions; a child without sessions is ended. Closing twice is harmless."""
         self._answer(lambda: self._sessions.close(sessions))
+
+    def begin_reset(
+        self, session: Session, seed: int | None
+    ) -> Batch[list[Observation | EnvError]]:
+        """Send the reset of one session and return at once."""
+        with _interrupts_held():
+            return self._sessions.reset([(session, seed)])
+
+    def begin_step(self, session: Session, action: str) -> Batch[list[StepResult | EnvError]]:
+        """Send one action to a session and return at once: see `step`."""
+        with _interrupts_held():
+            return self._sessions.step([(session, action)])
+
+    def wait(self, batches: Collection[Batch], timeout: float | None = None) -> list[Batch]:
+        """Those that are done, as soon as one is or `timeout` seconds are over. None: as long as
+        that takes, which the deadlines bound. Their results are to be had from `Batch.result`."""
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = end - time.monotonic()
+            over = not batches or left <= 0.0 or any(batch.done for batch in batches)
+            with _interrupts_held():
+                self._sessions.exchange.turn(0.0 if over else min(TICK, left))
+            if over:
+                return [batch for batch in batches if batch.done]
 
     def _answer(self, ask: Callable[[], Batch[T]]) -> T:
         """An interrupt comes between two turns, never in the middle of one."""

@@ -98,6 +98,11 @@ RULES: tuple[Rule, ...] = (
     ),
     _choice("agent.group", ("environment", "seed")),
     _at_least("agent.temperature", 0),
+    *(_at_least(f"{role}.top_k", 0) for role in ("designer", "agent")),
+    *(
+        (f"{role}.top_p", lambda value: 0 < value <= 1, "above 0 up to 1")
+        for role in ("designer", "agent")
+    ),
     _at_least("agent.weight", 0),
     *(
         _at_least(f"sampler.{role}.{key}", 1)

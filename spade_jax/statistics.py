@@ -95,8 +95,8 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
         "agent/win_rate": win_rate(plain),
         "agent/win_rate_hint": win_rate(valid["hint"]),
         "agent/turns": mean([len(e.replies) for e in plain]),
-        "agent/reply_tokens": mean([e.trajectory.num_sampled() for e in plain]),
-        "agent/cut_fraction": mean([e.outcome in ("cut", "context") for e in plain]),
+        "agent/reply_tokens": mean([e.num_sampled() for e in plain]),
+        "agent/cut_fraction": mean([e.unfinished for e in plain]),
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
     }
     keys, returns = [], []
@@ -111,7 +111,8 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
 
 
 def sampling(engines: Mapping[str, Engine]) -> Metrics:
-    """What each role's engine did since it got this step's weights."""
+    """What each role's engine did since it got this step's weights. How full the agent's slots
+    were, and what they could share, depends on when environments answered; no result does."""
     return {
         f"sampler/{role}/{name}": value
         for role, engine in engines.items()

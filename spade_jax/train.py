@@ -29,7 +29,7 @@ from spade_jax.rl import (
     role_scale,
     token_weights,
 )
-from spade_jax.rollout import Episode
+from spade_jax.rollout import Episode, Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
@@ -294,19 +294,17 @@ def _update(
         [design.reward for design in designs], [design.skill for design in designs],
         records.baselines, scale, rooms.advantage_settings,
     )  # fmt: skip
-    rows = {
-        "agent": ([play.trajectory for play in plays], config.agent.weight * agent_advantages),
+    rows = {  # role -> per episode, its rows; and its advantage
+        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
         "designer": (
-            [design.trajectory for design in designs] if config.designer.train else [],
+            [[design.trajectory] for design in designs] if config.designer.train else [],
             design_advantages,
         ),
     }
-    shares = _shares(config, {role: len(trajectories) for role, (trajectories, _) in rows.items()})
+    shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
     total, metrics = None, {"designer/reward_mean": statistics.mean([d.reward for d in designs])}
-    for role, (trajectories, advantages) in rows.items():
-        gradients, sums = _role_gradients(
-            rooms, state, role, trajectories, advantages, shares[role]
-        )
+    for role, (episodes, advantages) in rows.items():
+        gradients, sums = _role_gradients(rooms, state, role, episodes, advantages, shares[role])
         if gradients is not None:
             metrics |= {f"{role}/{name}": value for name, value in sums.items()}
             metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
@@ -322,7 +320,7 @@ def _update(
 
 
 def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
-    """Share of each role in the loss: of all trajectories ("joint", as published, where the role
+    """Share of each role in the loss: of all episodes ("joint", as published, where the role
     scale makes up for the rarer role), or 1 for each ("role")."""
     total = max(1, sum(counts.values()))
     joint = config.learner.normalise == "joint"
@@ -348,8 +346,8 @@ def _agent_rows(
         for episode in group
     ]
     for arm, environment, episode in played:
-        cut = episode.outcome in ("truncated", "cut", "context")
-        unseen = episode.trajectory.num_sampled() == 0  # the first prompt did not fit
+        cut = episode.outcome == "truncated" or episode.unfinished
+        unseen = not episode.trajectories  # the first prompt did not fit
         if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
             continue
         plays.append(episode)
@@ -360,15 +358,25 @@ def _agent_rows(
 
 
 def _role_gradients(
-    rooms: Rooms, state: RunState, role: str, trajectories, advantages, share: float
+    rooms: Rooms,
+    state: RunState,
+    role: str,
+    episodes: Sequence[Sequence[Trajectory]],
+    advantages: Sequence[float],
+    share: float,
 ):
-    """`(gradients, weighted mean statistics)` of one role; None without rows."""
+    """`(gradients, weighted mean statistics)` of one role; None without rows.
+
+    Args:
+        episodes: per episode, its rows, all of which get its advantage.
+    """
     shape, total, sums = rooms.config.learner[role], None, []
-    weights = [
-        share * weight
-        for weight in token_weights(trajectories, rooms.config.learner.aggregation)
-    ]
-    for batch in pack(trajectories, advantages, weights, shape.rows, shape.length):
+    trajectories = [row for episode in episodes for row in episode]
+    owners = [number for number, episode in enumerate(episodes) for _ in episode]
+    aggregation = rooms.config.learner.aggregation
+    weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]
+    row_advantages = [advantages[owner] for owner in owners]
+    for batch in pack(trajectories, row_advantages, weights, shape.rows, shape.length):
         gradients, statistics_ = rooms.learner.gradients(
             state.learner.params, batch, rooms.config[role].temperature, state.reference
         )

@@ -31,6 +31,9 @@ from spade_jax.config import ConfigError, validate
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
+        ("agent.top_k", -1, "at least 0"),
+        ("designer.top_p", 0.0, "above 0 up to 1"),
+        ("agent.top_p", 1.5, "above 0 up to 1"),
         ("agent.max_new_tokens", 160, "below sampler.agent.max_len=160"),
     ],
 )

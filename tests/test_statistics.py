@@ -58,7 +58,7 @@ def test_validity_counts_what_the_sandbox_accepts():
 
 def test_plays_leave_void_episodes_out_and_count_groups():
     plain = [[episode(1, seed=1), episode(0, seed=1), episode(1, seed=2), episode(1, seed=2)],
-             [episode(0, "void", seed=3), episode(0, "cut", seed=3)]]  # fmt: skip
+             [episode(0, "void", seed=3), episode(0, "deadline", seed=3)]]  # fmt: skip
     found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed", ("plain",))
     assert found["agent/win_rate"] == pytest.approx(3 / 5)
     assert found["agent/win_rate_hint"] == 1.0

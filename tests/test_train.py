@@ -16,7 +16,7 @@ import pytest
 from configs import base
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
-from spade_jax.train import _agent_rows
+from spade_jax.train import _agent_rows, _role_gradients
 
 STEPS = 3
 OVERRIDES = {
@@ -62,7 +62,7 @@ def episode(won, seed=0, outcome="terminated"):
     trajectory = Trajectory()
     trajectory.append_sampled([5], [-1.0], 0)
     task = SimpleNamespace(seed=seed)
-    return Episode(task, trajectory, outcome=outcome, reward=float(won))
+    return Episode(task, [trajectory], outcome=outcome, reward=float(won))
 
 
 @pytest.mark.parametrize("trained", [False, True])
@@ -81,9 +81,59 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
     assert len(plays) == len(advantages) and void not in plays
 
 
+@pytest.mark.parametrize("outcome", ["truncated", "cut", "deadline", "context"])
+def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
+    config = base.get_config()
+    episodes = {"plain": [[episode(True, outcome=outcome), episode(True)]], "hint": [[]]}
+    rooms, environments = SimpleNamespace(config=config), [SimpleNamespace(name="a")]
+    plays, advantages = _agent_rows(rooms, environments, episodes)
+    assert len(plays) == 2 and advantages[0] < 0 < advantages[1]
+    config.learner.mask_truncated = True
+    plays, _ = _agent_rows(rooms, environments, episodes)
+    assert [play.outcome for play in plays] == ["terminated"]
+
+
+class Recorder:
+    """A learner that keeps its batches and whose gradient is 1."""
+
+    def __init__(self):
+        self.batches = []
+
+    def gradients(self, params, batch, temperature, reference):
+        self.batches.append(batch)
+        return 1, {"logprob_gap": float(batch.weights.sum())}
+
+    def add(self, total, gradients):
+        return (total or 0) + gradients
+
+
+def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
+    def row(*sampled):
+        made = Trajectory()
+        made.append_context([1])
+        made.append_sampled(sampled, [-1.0] * len(sampled), 0)
+        return made
+
+    config, learner = base.get_config(), Recorder()
+    config.learner.agent.rows, config.learner.agent.length = 1, 4
+    rooms = SimpleNamespace(config=config, learner=learner)
+    learned = SimpleNamespace(params=None, version=0)
+    state = SimpleNamespace(learner=learned, reference=None)
+    episodes = [[row(10, 11), row(12, 13, 14)], [row(20, 21, 22, 23)]]
+    total, means = _role_gradients(rooms, state, "agent", episodes, [0.5, -0.25], 0.5)
+    assert total == len(learner.batches) == 3
+    assert means["logprob_gap"] == pytest.approx(1.0)
+    for batch in learner.batches:
+        trained = batch.weights > 0
+        first = batch.targets[trained].max() < 20
+        np.testing.assert_allclose(batch.advantages[trained], 0.5 if first else -0.25)
+        np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
+
+
 def comparable(rows):
-    """Metrics without times and rates."""
-    clocked = ("time/", "rate/")
+    """Metrics without times and rates, and without what the agent's engine did for its results,
+    which depends on when environments answered."""
+    clocked = ("time/", "rate/", "sampler/agent/")
     return [{k: v for k, v in row.items() if not k.startswith(clocked)} for row in rows]
 
 

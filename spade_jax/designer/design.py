@@ -9,7 +9,7 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, Feedback, Task, play
+from spade_jax.rollout import Episode, Feedback, ImmediateWorld, Task, Trajectory, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -32,22 +32,25 @@ class DesignSettings:
     max_new_tokens: of a reply.
     max_turns: turn budget of the environments.
     snippet: most characters of a remembered source in a prompt.
+    top_k, top_p: of the designer's policy.
     """
 
     temperature: float
     max_new_tokens: int
     max_turns: int
     snippet: int
+    top_k: int = 0
+    top_p: float = 1.0
 
 
-class _PromptWorld:
+class _PromptWorld(ImmediateWorld):
     """A world of one turn: the first observation is the prompt, every reply ends the episode."""
 
-    def reset(self, tasks: Sequence[Task]) -> list[Feedback]:
-        return [Feedback(task.place) for task in tasks]
+    def first(self, task: Task) -> Feedback:
+        return Feedback(task.place)
 
-    def step(self, replies: Sequence[tuple[Task, str]]) -> list[Feedback]:
-        return [Feedback(terminated=True) for _ in replies]
+    def answer(self, task: Task, reply: str) -> Feedback:
+        return Feedback(terminated=True)
 
 
 def designer_prompt(
@@ -101,6 +104,8 @@ def write_designs(
             temperature=settings.temperature,
             max_turns=1,
             max_new_tokens=settings.max_new_tokens,
+            top_k=settings.top_k,
+            top_p=settings.top_p,
         )
         for request in requests
     ]
@@ -119,11 +124,11 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
         document_id=request.document.id if request.document else None,
         reply=reply,
         born=step,
-        trajectory=episode.trajectory,
+        trajectory=next(iter(episode.trajectories), Trajectory()),  # of its one turn
     )
     if not episode.replies:
         environment.reject("context", "the designer's prompt leaves no room for a reply")
-    elif episode.outcome in ("cut", "context"):
+    elif episode.unfinished:
         environment.reject("cut", f"the reply ended by {episode.outcome}, not by the designer")
     parsed = parse_design(reply)
     if isinstance(parsed, ParseProblem):

@@ -19,7 +19,7 @@ class Environment(msgspec.Struct):
         born: step of the design.
         stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
             stages there are the trainer's own: "context" (the prompt did not fit), "cut" (the reply
-            hit its token limit), "hint" (missing), "off_skill" and "degenerate".
+            hit its token limit or deadline), "hint" (missing), "off_skill" and "degenerate".
         shareable: episodes may share one sandbox process.
         knob: the difficulty constant, when the source has one.
         family: the seed family whose structure it shows, or None.

@@ -13,11 +13,15 @@ from spade_jax.text import ChatRenderer
 
 @dataclasses.dataclass(frozen=True)
 class PlaySettings:
-    """How the agent plays; `temperature` 0 is greedy."""
+    """How the agent plays: fields of `Task`, see there."""
 
     temperature: float
     max_turns: int
     max_new_tokens: int
+    top_k: int = 0
+    top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    timeout: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,11 +46,14 @@ class Player:
     """Plays programs with one engine, chat format and sandbox pool."""
 
     def __init__(self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts):
-        self._engine, self._chat, self._pool = engine, chat, pool
-        self._world = SandboxWorld(pool, prompts)
+        self._engine, self._chat, self._pool, self._prompts = engine, chat, pool, prompts
 
     def play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
-        """The episodes of each program, in the order of its plays."""
+        """The episodes of each program, in the order of its plays.
+
+        Raises:
+            RunnerError: the sandbox has failed.
+        """
         wanted = [(program, request) for program in programs for request in program.plays]
         sessions = self._pool.open(
             [program.source for program, _ in wanted],
@@ -58,12 +65,13 @@ class Player:
                 place=Seat(session, request.hint),
                 seed=request.seed,
                 sample_seed=request.sample_seed,
-                temperature=settings.temperature,
-                max_turns=settings.max_turns,
-                max_new_tokens=settings.max_new_tokens,
+                **dataclasses.asdict(settings),
             )
             for session, (_, request) in zip(sessions, wanted, strict=True)
         ]
-        episodes = iter(play(self._engine, self._chat, self._world, tasks))
-        self._pool.close([session for session in sessions if isinstance(session, Session)])
+        try:
+            world = SandboxWorld(self._pool, self._prompts)
+            episodes = iter(play(self._engine, self._chat, world, tasks))
+        finally:
+            self._pool.close([session for session in sessions if isinstance(session, Session)])
         return [[next(episodes) for _ in program.plays] for program in programs]

@@ -1,9 +1,8 @@
 """The client side of generated environments: sandbox sessions seen as a `rollout.World`."""
 
 import dataclasses
-from collections.abc import Sequence
 
-from sandbox_runner import BlockingPool, EnvError, Observation, Session, StepResult
+from sandbox_runner import Batch, BlockingPool, EnvError, Observation, Session, StepResult
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Feedback, Task
 from spade_jax.text import canonical_action
@@ -21,33 +20,38 @@ class Seat:
 
 
 class SandboxWorld:
-    """Answers replies from sandbox sessions; an environment's fault is feedback, not a crash."""
+    """Answers replies from sandbox sessions; an environment's fault is feedback, not a crash.
+
+    `poll` raises RunnerError when the fault is the runner's.
+    """
 
     def __init__(self, pool: BlockingPool, prompts: Prompts):
         self._pool, self._prompts = pool, prompts
+        self._asked: dict[Batch, Task] = {}
+        self._without_session: list[tuple[Task, Feedback]] = []
 
-    def reset(self, tasks: Sequence[Task]) -> list[Feedback]:
-        seated = [task for task in tasks if isinstance(task.place.session, Session)]
-        answers = iter(self._pool.reset([(task.place.session, task.seed) for task in seated]))
-        return [
-            self._first(next(answers), task.place.hint)
-            if isinstance(task.place.session, Session)
-            else Feedback(error=task.place.session)
-            for task in tasks
-        ]
+    def start_reset(self, task: Task) -> None:
+        session = task.place.session
+        if isinstance(session, Session):
+            self._asked[self._pool.begin_reset(session, task.seed)] = task
+        else:
+            self._without_session.append((task, Feedback(error=session)))
 
-    def step(self, replies: Sequence[tuple[Task, str]]) -> list[Feedback]:
-        actions = [(task.place.session, canonical_action(reply)) for task, reply in replies]
-        return [_feedback(result) for result in self._pool.step(actions)]
+    def start_step(self, task: Task, reply: str) -> None:
+        batch = self._pool.begin_step(task.place.session, canonical_action(reply))
+        self._asked[batch] = task
 
-    def _first(self, result: Observation | EnvError, hint: str | None) -> Feedback:
+    def poll(self, timeout: float | None) -> list[tuple[Task, Feedback]]:
+        answers, self._without_session = self._without_session, []
+        for batch in self._pool.wait(self._asked, 0.0 if answers else timeout):
+            task = self._asked.pop(batch)
+            (result,) = batch.result()
+            answers.append((task, self._feedback(result, task.place.hint)))
+        return answers
+
+    def _feedback(self, result: Observation | StepResult | EnvError, hint: str | None) -> Feedback:
         if isinstance(result, EnvError):
             return Feedback(error=result)
-        text = self._prompts.render("observation", observation=result.text, hint=hint)
-        return Feedback(text)
-
-
-def _feedback(result: StepResult | EnvError) -> Feedback:
-    if isinstance(result, EnvError):
-        return Feedback(error=result)
-    return Feedback(result.observation, result.reward, result.terminated, result.truncated)
+        if isinstance(result, Observation):
+            return Feedback(self._prompts.render("observation", observation=result.text, hint=hint))
+        return Feedback(result.observation, result.reward, result.terminated, result.truncated)

@@ -74,7 +74,9 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     seed = seeding.derive(config.seed, "play", path.name)
     plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
     agent = config.agent
-    settings = PlaySettings(agent.temperature, agent.max_turns, agent.max_new_tokens)
+    settings = PlaySettings(
+        agent.temperature, agent.max_turns, agent.max_new_tokens, agent.top_k, agent.top_p
+    )
     with _player(config, workdir) as player:
         (episodes,) = player.play([Program(path.read_text(), False, plays)], settings)
     for (label, _), episode in zip(arms, episodes, strict=True):

@@ -1,5 +1,6 @@
 """Trajectories into fixed-shape rows. Everything here is numpy on the host."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -33,17 +34,28 @@ class Batch(NamedTuple):
     logprobs: np.ndarray
 
 
-def token_weights(trajectories: Sequence[Trajectory], aggregation: str) -> list[float]:
+def token_weights(
+    trajectories: Sequence[Trajectory], aggregation: str, episodes: Sequence[int] | None = None
+) -> list[float]:
     """Weight of each trajectory's sampled tokens, so that the batch's weights sum to 1.
 
-    "trajectory" is the mean over trajectories of the mean over their sampled tokens, "token" the
-    mean over all sampled tokens (paper, section 5). A trajectory without sampled tokens gets 0.
+    "trajectory" is the mean over episodes of the mean over their sampled tokens, "token" the mean
+    over all sampled tokens (paper, section 5). An episode's tokens weigh the same whether they
+    stand in one trajectory or, where a chat template rewrites history, in several; a token's weight
+    depends on its episode's length, never on its turn's. Without sampled tokens the weight is 0.
+
+    Args:
+        episodes: number of the episode that each trajectory belongs to; None: each has its own.
     """
     sampled = [trajectory.num_sampled() for trajectory in trajectories]
     if aggregation == "token":
         return [1.0 / max(1, sum(sampled))] * len(sampled)
-    rows = max(1, sum(count > 0 for count in sampled))
-    return [1.0 / (rows * count) if count else 0.0 for count in sampled]
+    owners = range(len(sampled)) if episodes is None else episodes
+    totals: Counter[int] = Counter()
+    for owner, count in zip(owners, sampled, strict=True):
+        totals[owner] += count
+    counted = sum(total > 0 for total in totals.values())
+    return [1.0 / (counted * totals[owner]) if totals[owner] else 0.0 for owner in owners]
 
 
 def first_fit(lengths: Sequence[int], capacity: int) -> list[list[int]]:

@@ -1,4 +1,5 @@
-from spade_jax.rollout.play import Episode, Feedback, Task, World, play
+from spade_jax.rollout.play import Episode, play
 from spade_jax.rollout.trajectory import Trajectory
+from spade_jax.rollout.world import Feedback, ImmediateWorld, Task, World
 
-__all__ = ["Episode", "Feedback", "Task", "Trajectory", "World", "play"]
+__all__ = ["Episode", "Feedback", "ImmediateWorld", "Task", "Trajectory", "World", "play"]

@@ -1,61 +1,21 @@
 """The one episode loop. Designing, playing, playing with a hint and evaluating are all data to it.
 
-A `Task` says what the model sees first and how it samples; a `World` answers its replies. Worlds
-are batched: everything that is ready goes to the sandbox or to the sampler together.
+A `Task` says what the model sees first and how it samples; a `World` answers its replies. While
+environments compute, the others' slots decode, and nobody waits for the slowest.
 """
 
 import dataclasses
+import time
 from collections.abc import Sequence
-from typing import Any, Protocol
 
 from sandbox_runner import EnvError
 from spade_jax.rollout.trajectory import Trajectory
+from spade_jax.rollout.world import Feedback, Task, World
 from spade_jax.sampler import ContextError, Engine, Handle, Request, Turn
 from spade_jax.text import ChatRenderer, Message
 
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """One episode to play.
-
-    Attributes:
-        place: what the world needs to find the episode, for example a sandbox session.
-        seed: the environment's seed.
-        sample_seed: the sampler's noise seed.
-        temperature: of the policy; 0 is greedy.
-        max_turns: replies before the episode is truncated.
-        max_new_tokens: of one reply; a reply cut there ends the episode as truncated.
-        system: messages before the first observation.
-    """
-
-    place: Any
-    seed: int
-    sample_seed: int
-    temperature: float
-    max_turns: int
-    max_new_tokens: int
-    system: tuple[Message, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Feedback:
-    """A world's answer to a reply. `error` voids the episode: the environment's fault."""
-
-    text: str = ""
-    reward: float = 0.0
-    terminated: bool = False
-    truncated: bool = False
-    error: EnvError | None = None
-
-
-class World(Protocol):
-    """Answers many episodes at once, in the order given."""
-
-    def reset(self, tasks: Sequence[Task]) -> list[Feedback]:
-        """The first observation of each task."""
-
-    def step(self, replies: Sequence[tuple[Task, str]]) -> list[Feedback]:
-        """What each reply leads to."""
+LOOK = 0.01  # seconds between two looks at the world while the sampler runs
+MOMENT = 0.005  # seconds in which most environments answer, and their slots join the next dispatch
 
 
 @dataclasses.dataclass
@@ -64,12 +24,16 @@ class Episode:
 
     Attributes:
         outcome: "terminated", "truncated" (the environment or `max_turns`), "cut" (a reply hit its
-            token limit), "context" (no room for the next turn) or "void" (environment error).
+            token limit), "deadline" (a reply took too long), "context" (no room for the next turn)
+            or "void" (environment error).
+        trajectories: rows that together hold each sampled token once, in the context in which it
+            was sampled. One, unless the chat template rewrites history (`ChatRenderer.resume`);
+            none when nothing was sampled.
         reward: of the last step.
     """
 
     task: Task
-    trajectory: Trajectory = dataclasses.field(default_factory=Trajectory)
+    trajectories: list[Trajectory] = dataclasses.field(default_factory=list)
     transcript: list[Message] = dataclasses.field(default_factory=list)
     outcome: str = ""
     reward: float = 0.0
@@ -80,6 +44,14 @@ class Episode:
         return [message.content for message in self.transcript if message.role == "assistant"]
 
     @property
+    def unfinished(self) -> bool:
+        """Whether it ended for want of tokens, time or room, not by the environment."""
+        return self.outcome in ("cut", "deadline", "context")
+
+    def num_sampled(self) -> int:
+        return sum(row.num_sampled() for row in self.trajectories)
+
+    @property
     def final_return(self) -> float:
         """The last reward, clipped to [-1, 1], if the episode terminated; else 0 (paper, section 3:
         sparse episode return; shaping before the end is ignored)."""
@@ -87,73 +59,143 @@ class Episode:
 
 
 def play(engine: Engine, chat: ChatRenderer, world: World, tasks: Sequence[Task]) -> list[Episode]:
-    """Plays every task to its end; episodes come back in the order of the tasks."""
-    episodes = [Episode(task) for task in tasks]
-    open_episodes: dict[Handle, Episode] = {}
-    for episode, first in zip(episodes, world.reset(tasks), strict=True):
-        _open(engine, chat, episode, first, open_episodes)
-    while open_episodes:
-        ready = [turn for turn in engine.advance() if _record(turn, open_episodes, chat)]
-        pairs = [(open_episodes[turn.handle], turn.handle) for turn in ready]
-        answers = world.step([(episode.task, episode.replies[-1]) for episode, _ in pairs])
-        for (episode, handle), answer in zip(pairs, answers, strict=True):
-            _continue(chat, episode, handle, answer)
-            if episode.outcome:
-                _end(handle, open_episodes)
-    return episodes
+    """Plays every task to its end; episodes come back in the order of the tasks.
 
+    What is in them does not depend on how long anybody takes, as far as the engine keeps its
+    promise (see its module). Whatever is raised, no handle stays open in the engine.
 
-def _open(engine, chat, episode: Episode, first: Feedback, open_episodes: dict) -> None:
-    if first.error is not None:
-        episode.outcome, episode.error = "void", first.error
-        return
-    task = episode.task
-    episode.transcript += [*task.system, Message("user", first.text)]
-    tokens = chat.open(episode.transcript)
-    request = Request(
-        tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids
-    )
+    Raises:
+        ValueError: a task is there twice.
+        RuntimeError: episodes are open, but neither the engine nor the world can go on.
+    """
+    table = _Table(engine, chat, world, tasks)
     try:
-        handle = engine.submit(request)
-    except ContextError:
-        episode.outcome = "context"
-        return
-    episode.trajectory.temperature = task.temperature
-    episode.trajectory.append_context(tokens)
-    open_episodes[handle] = episode
+        table.run()
+    finally:
+        table.close()
+    return list(table.episodes.values())
 
 
-def _record(turn: Turn, open_episodes: dict, chat: ChatRenderer) -> bool:
-    """Appends a finished turn; False when it was cut: that ends the episode."""
-    episode = open_episodes[turn.handle]
-    episode.trajectory.append_sampled(turn.tokens, turn.logprobs, turn.version)
-    episode.transcript.append(Message("assistant", chat.decode(turn.tokens)))
-    if not turn.stopped:
-        episode.outcome = "cut"
-        _end(turn.handle, open_episodes)
-    return turn.stopped
+class _Table:
+    """Episodes in play. Each waits for the world or for the engine, or has an outcome."""
 
+    def __init__(self, engine: Engine, chat: ChatRenderer, world: World, tasks: Sequence[Task]):
+        self._engine, self._chat, self._world = engine, chat, world
+        self.episodes = {task: Episode(task) for task in tasks}
+        if len(self.episodes) < len(tasks):
+            raise ValueError("a task is played once: make another for another episode")
+        self._asked: set[Task] = set()  # the world owes them an answer
+        self._handles: dict[Task, Handle] = {}
+        self._owners: dict[Handle, Task] = {}
 
-def _continue(chat: ChatRenderer, episode: Episode, handle: Handle, answer: Feedback) -> None:
-    if answer.error is not None:
-        episode.outcome, episode.error = "void", answer.error
-        return
-    episode.reward = answer.reward
-    message = Message("user", answer.text)
-    if answer.terminated or answer.truncated or len(episode.replies) >= episode.task.max_turns:
-        episode.outcome = "terminated" if answer.terminated else "truncated"
+    def run(self) -> None:
+        for task in self.episodes:
+            self._asked.add(task)
+            self._world.start_reset(task)
+        turns, engine_rests = [], False
+        while self._asked or self._handles:
+            answers = self._listen(len(turns), engine_rests) if self._asked else []
+            if engine_rests and not answers:
+                raise RuntimeError(
+                    f"neither the engine nor an environment can go on: {len(self._asked)} episodes "
+                    f"wait for answers, {len(self._handles)} have a place in the engine"
+                )
+            for task, feedback in answers:
+                self._take_answer(task, feedback)
+            turns = self._engine.advance(LOOK if self._asked else None)
+            for turn in turns:
+                self._take_turn(turn)
+            engine_rests = not turns and not self._engine.running
+
+    def close(self) -> None:
+        for handle in self._owners:
+            handle.close()
+
+    def _listen(self, fresh: int, engine_rests: bool) -> list[tuple[Task, Feedback]]:
+        """Answers of the world, which is given a moment for `fresh` questions that are new."""
+        if engine_rests:
+            return self._world.poll(None)
+        answers, end = self._world.poll(0.0), time.monotonic() + MOMENT
+        while len(answers) < fresh and (left := end - time.monotonic()) > 0:
+            if not (more := self._world.poll(left)):
+                break
+            answers += more
+        return answers
+
+    def _take_answer(self, task: Task, answer: Feedback) -> None:
+        self._asked.remove(task)
+        episode = self.episodes[task]
+        if answer.error is not None:
+            episode.outcome, episode.error = "void", answer.error
+        elif task in self._handles:
+            self._go_on(episode, answer)
+        else:
+            self._open(episode, answer)
+        if episode.outcome:
+            self._leave(task)
+
+    def _open(self, episode: Episode, first: Feedback) -> None:
+        task, chat = episode.task, self._chat
+        episode.transcript += [*task.system, Message("user", first.text)]
+        tokens = chat.open(episode.transcript)
+        request = Request(
+            tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids,
+            task.top_k, task.top_p, task.stop_strings, chat.decode, task.timeout,
+        )  # fmt: skip
+        try:
+            handle = self._engine.submit(request)
+        except ContextError:
+            episode.outcome = "context"
+            return
+        self._handles[task], self._owners[handle] = handle, task
+        row = Trajectory(temperature=task.temperature)
+        row.append_context(tokens)
+        episode.trajectories.append(row)
+
+    def _go_on(self, episode: Episode, answer: Feedback) -> None:
+        task = episode.task
+        episode.reward = answer.reward
+        message = Message("user", answer.text)
+        if answer.terminated or answer.truncated or len(episode.replies) >= task.max_turns:
+            episode.outcome = "terminated" if answer.terminated else "truncated"
+            episode.transcript.append(message)
+            return
+        row = episode.trajectories[-1]
+        stopped_by_id = row.tokens[-1] in self._chat.stop_ids
+        closed = [*row.tokens, *(() if stopped_by_id else self._chat.truncate_suffix)]
+        kept, tail = self._chat.resume(closed, [*episode.transcript, message])
+        rewritten = kept < len(row.tokens)
+        if not rewritten:
+            tail = [*closed[len(row.tokens) : kept], *tail]
+        try:
+            self._handles[task].extend(tail, task.max_new_tokens, kept if rewritten else None)
+        except ContextError:
+            episode.outcome = "context"
+            return
+        if rewritten:
+            row = row.branch(kept)
+            episode.trajectories.append(row)
+        row.append_context(tail)
         episode.transcript.append(message)
-        return
-    tokens = chat.extend([message])
-    try:
-        handle.extend(tokens, episode.task.max_new_tokens)
-    except ContextError:
-        episode.outcome = "context"
-        return
-    episode.trajectory.append_context(tokens)
-    episode.transcript.append(message)
 
+    def _take_turn(self, turn: Turn) -> None:
+        """Notes a finished turn and shows it to the world, unless it was cut."""
+        task = self._owners[turn.handle]
+        episode = self.episodes[task]
+        episode.trajectories[-1].append_sampled(turn.tokens, turn.logprobs, turn.version)
+        reply = self._chat.decode(turn.tokens)
+        episode.transcript.append(Message("assistant", reply))
+        if turn.stopped:
+            self._asked.add(task)
+            self._world.start_step(task, reply)
+        else:
+            episode.outcome = "deadline" if turn.end == "deadline" else "cut"
+            self._leave(task)
 
-def _end(handle: Handle, open_episodes: dict) -> None:
-    handle.close()
-    del open_episodes[handle]
+    def _leave(self, task: Task) -> None:
+        episode = self.episodes[task]
+        episode.trajectories = [row for row in episode.trajectories if row.num_sampled()]
+        handle = self._handles.pop(task, None)
+        if handle is not None:
+            del self._owners[handle]
+            handle.close()

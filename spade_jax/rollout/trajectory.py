@@ -1,4 +1,5 @@
-"""Token rows: exactly the ids that the sampler saw and produced, in order. They only ever grow."""
+"""Token rows: exactly the ids that the sampler saw and produced, in order. They only ever grow;
+where a chat template rewrites history, another row begins."""
 
 from collections.abc import Sequence
 
@@ -9,8 +10,8 @@ class Trajectory(msgspec.Struct):
     """One training row.
 
     Attributes:
-        tokens: every id of the episode, length T.
-        mask: 1 where this model sampled the token, else 0; length T.
+        tokens: every id of the episode, or of the part since its history was rewritten; length T.
+        mask: 1 where this model sampled the token in this very context, else 0; length T.
         logprobs: log-prob of each sampled token under the sampling policy at its temperature; 0
             where the mask is 0; length T.
         temperature: of the sampling policy.
@@ -39,6 +40,13 @@ class Trajectory(msgspec.Struct):
         self.mask += [1] * len(tokens)
         self.logprobs += logprobs
         self.version = version
+
+    def branch(self, kept: int) -> "Trajectory":
+        """A new row that begins with the first `kept` ids of this one, all of them as context: what
+        was sampled among them is trained here, where it was sampled."""
+        row = Trajectory(temperature=self.temperature)
+        row.append_context(self.tokens[:kept])
+        return row
 
     def num_sampled(self) -> int:
         return sum(self.mask)

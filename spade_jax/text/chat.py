@@ -1,4 +1,5 @@
-"""Conversations to token ids. A conversation is built from segments and only ever grows.
+"""Conversations to token ids. A conversation is built from segments and only grows, unless its
+template rewrites what was said.
 
 Each message is encoded by itself and framed by special ids, so nothing is ever tokenised twice, and
 no text, whoever wrote it, can open or close a turn.
@@ -63,8 +64,17 @@ def check_plain(messages: Sequence[Message]) -> None:
         raise TextError("this template has no place for tool calls or reasoning")
 
 
+def after_reply(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages since the assistant spoke last. Raises TextError if it has not."""
+    for at in reversed(range(len(messages))):
+        if messages[at].role == "assistant":
+            return messages[at + 1 :]
+    raise TextError("the assistant has not spoken yet, so there is nothing to go on from")
+
+
 class ChatRenderer(Protocol):
     """Renders for sampling: ids = open(...) + sampled + extend(...) + sampled + extend(...) ...
+    A template that rewrites what was said breaks this chain; `resume` says where.
 
     A turn that was cut before one of `stop_ids` is closed with `truncate_suffix` before `extend`.
     Only what was sampled is trained; the ids from this class never are, `reply`'s excepted.
@@ -84,6 +94,17 @@ class ChatRenderer(Protocol):
     def extend(self, messages: Sequence[Message]) -> list[int]:
         """What follows a finished assistant turn: the rest of its frame after the stop id, the new
         messages in one piece, and the opening of the next assistant turn."""
+
+    def resume(
+        self, row: Sequence[int], messages: Sequence[Message]
+    ) -> tuple[int, list[int]]:
+        """`(kept, tail)`: the next prompt is `row[:kept] + tail`.
+
+        `row` holds the episode's ids so far and ends with a finished reply, `messages` all that was
+        said and, after that reply, what is to be added. `kept == len(row)`: the conversation only
+        grew, and `tail` is what `extend` gives. Less: from there on the template has changed what
+        the model saw. What it leaves alone keeps the ids that were sampled.
+        """
 
     def reply(self, content: str) -> list[int]:
         """A written assistant turn as if sampled, its stop id last: for supervised rows."""
@@ -121,6 +142,12 @@ class TinyChat:
         """Raises TextError as `check_extension` does."""
         check_extension(messages)
         return [*self._frames(messages), self._roles["assistant"]]
+
+    def resume(
+        self, row: Sequence[int], messages: Sequence[Message]
+    ) -> tuple[int, list[int]]:
+        """Nothing is ever rewritten."""
+        return len(row), self.extend(after_reply(messages))
 
     def reply(self, content: str) -> list[int]:
         return [*self._tokenizer.encode(content), self._end]

@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spade_jax.text.chat import Message, check_extension, check_opening, check_plain
+from spade_jax.text.chat import (
+    Message,
+    after_reply,
+    check_extension,
+    check_opening,
+    check_plain,
+)
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
 
@@ -59,8 +65,7 @@ class ChatML:
         return self.render(messages, tools)
 
     def extend(self, messages: Sequence[Message]) -> list[int]:
-        """Raises TextError as `check_extension` does. What was sampled stays as it is, also where
-        the template would drop or rewrite it: `resume` tells."""
+        """Raises TextError as `check_extension` does."""
         check_extension(messages)
         frames = [self._frame(body) for body in self._turns(messages)]
         return self._joined([[], *frames, self._prompt])
@@ -72,26 +77,10 @@ class ChatML:
         return self._tokenizer.decode(tokens)
 
     def resume(
-        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
+        self, row: Sequence[int], messages: Sequence[Message]
     ) -> tuple[int, list[int]]:
-        """`(kept, tail)`: the next prompt is `row[:kept] + tail`, the rendering of `messages`.
-
-        `row` holds the episode's ids so far, `messages` all that was said and what is to be added.
-        A turn that the template leaves alone keeps the ids that were sampled, even if its text
-        would be encoded otherwise. `kept == len(row)`: the episode only grew. Less: from that
-        position on the template has changed what the model saw, by dropping thinking for example.
-        """
-        check_opening(messages)
-        frames = [self._frame(body) for body in self._bodies(messages, tools)] + [self._prompt]
-        ids, kept = list(map(int, row)), 0
-        for number, frame in enumerate(frames):
-            new = frame if number == 0 else [*self._between, *frame]
-            end = ids.index(self._end, kept) + 1 if self._end in ids[kept:] else len(ids)
-            if not self._same(ids[kept:end], new):
-                kept_of_new = _common_prefix(ids[kept:end], new)
-                return kept + kept_of_new, self._joined([new[kept_of_new:], *frames[number + 1 :]])
-            kept = end
-        return kept, []
+        """Nothing is ever rewritten."""
+        return len(row), self.extend(after_reply(messages))
 
     def _bodies(self, messages: Sequence[Message], tools: Tools) -> list[str]:
         """The text of each frame of a whole conversation."""
@@ -112,18 +101,3 @@ class ChatML:
     def _joined(self, frames: Sequence[list[int]]) -> list[int]:
         first, *others = frames
         return first + [token for frame in others for token in (*self._between, *frame)]
-
-    def _same(self, old: list[int], new: list[int]) -> bool:
-        """Whether a frame that may have been sampled has the text of one that was encoded."""
-        if old == new:
-            return True
-        if self._start not in new or old[-1:] != new[-1:]:
-            return False
-        head = new.index(self._start) + 1
-        text = self._tokenizer.decode(old[head:-1])
-        return old[:head] == new[:head] and self._tokenizer.encode(text) == new[head:-1]
-
-
-def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

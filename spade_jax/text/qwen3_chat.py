@@ -7,7 +7,7 @@ from typing import Any
 
 import jinja2
 
-from spade_jax.text.chat import Message
+from spade_jax.text.chat import Message, check_opening
 from spade_jax.text.chatml import TEMPLATES, ChatML, Tools
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
@@ -18,9 +18,8 @@ NO_THINKING = "<think>\n\n</think>\n\n"
 class Qwen3Chat(ChatML):
     """Qwen3's template.
 
-    The template shows a reply's thinking until the next user message and drops it from then on:
-    `extend` with tool results goes on with what was sampled, `extend` with a user message keeps
-    thinking that the template would not, and `resume` says from where on.
+    The template shows a reply's thinking until the next user message and drops it from then on.
+    `extend` keeps what was sampled, also where the template would not: `resume` tells.
     """
 
     def __init__(self, tokenizer: Tokenizer, thinking: bool | None = None) -> None:
@@ -43,6 +42,25 @@ class Qwen3Chat(ChatML):
         if reasoning:
             raise TextError("a reply with thinking cannot follow a prompt without")
         return super().reply(content.lstrip("\n"))
+
+    def resume(
+        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
+    ) -> tuple[int, list[int]]:
+        """Thinking is dropped, and so is the empty thought of a prompt without. Only where there is
+        some is the conversation rendered anew and compared with the row."""
+        check_opening(messages)
+        if self._thinking is not False and not any(map(_may_think, messages)):
+            return super().resume(row, messages)
+        frames = [self._frame(body) for body in self._bodies(messages, tools)] + [self._prompt]
+        ids, kept = list(map(int, row)), 0
+        for number, frame in enumerate(frames):
+            new = frame if number == 0 else [*self._between, *frame]
+            end = ids.index(self._end, kept) + 1 if self._end in ids[kept:] else len(ids)
+            if not self._same(ids[kept:end], new):
+                kept_of_new = _common_prefix(ids[kept:end], new)
+                return kept + kept_of_new, self._joined([new[kept_of_new:], *frames[number + 1 :]])
+            kept = end
+        return kept, []
 
     def _bodies(self, messages: Sequence[Message], tools: Tools) -> list[str]:
         first = messages[0].content if messages[0].role == "system" else None
@@ -69,6 +87,16 @@ class Qwen3Chat(ChatML):
                     bodies.append(f"{message.role}\n{message.content}")
         return bodies
 
+    def _same(self, old: list[int], new: list[int]) -> bool:
+        """Whether a frame that may have been sampled has the text of one that was encoded."""
+        if old == new:
+            return True
+        if self._start not in new or old[-1:] != new[-1:]:
+            return False
+        head = new.index(self._start) + 1
+        text = self._tokenizer.decode(old[head:-1])
+        return old[:head] == new[:head] and self._tokenizer.encode(text) == new[head:-1]
+
 
 def split_thinking(text: str) -> tuple[str, str]:
     """`(reasoning, content)` of a reply, cut where Qwen3's template cuts it."""
@@ -84,6 +112,11 @@ def _is_query(message: Message) -> bool:
     text = message.content
     is_result = text.startswith("<tool_response>") and text.endswith("</tool_response>")
     return message.role == "user" and not is_result
+
+
+def _may_think(message: Message) -> bool:
+    """Whether the template may show the message otherwise later than now."""
+    return message.has_extras or (message.role == "assistant" and "</think>" in message.content)
 
 
 def _assistant(message: Message, recent: bool, last: bool) -> str:
@@ -114,3 +147,8 @@ def _results(contents: Iterable[str]) -> str:
 
 def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -38,8 +38,10 @@ def rows(count=9, seed=0):
     return out, rng.normal(size=count)
 
 
-def total_gradient(engine, params, trajectories, advantages, height, length, reference):
-    weights, total, loss = token_weights(trajectories, "trajectory"), None, 0.0
+def total_gradient(
+    engine, params, trajectories, advantages, height, length, reference, episodes=None
+):
+    weights, total, loss = token_weights(trajectories, "trajectory", episodes), None, 0.0
     for batch in pack(trajectories, advantages, weights, height, length):
         gradient, sums = engine.gradients(params, batch, 0.8, reference)
         total, loss = engine.add(total, gradient), loss + float(sums["loss"])
@@ -48,6 +50,33 @@ def total_gradient(engine, params, trajectories, advantages, height, length, ref
 
 def assert_close(a, b, atol=2e-5):
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=atol), a, b)
+
+
+def split(row):
+    """The same episode as two rows, the second beginning after the first reply."""
+    at = row.mask.index(0, row.mask.index(1)) if 0 in row.mask[row.mask.index(1) :] else None
+    if at is None:
+        return [row]
+    first, second = (Trajectory(), row.branch(at))
+    first.append_context(row.tokens[:at])
+    first.mask, first.logprobs = row.mask[:at], row.logprobs[:at]
+    second.tokens, second.mask = list(row.tokens), second.mask + row.mask[at:]
+    second.logprobs += row.logprobs[at:]
+    return [first, second]
+
+
+def test_an_episode_in_several_rows_gives_the_gradient_of_one():
+    engine = learner(DENSE)
+    params, reference = (engine.init(jax.random.key(k)).params for k in (0, 1))
+    trajectories, advantages = rows()
+    parts = [(part, n) for n, row in enumerate(trajectories) for part in split(row)]
+    assert len(parts) > len(trajectories)
+    one = total_gradient(engine, params, trajectories, advantages, 4, 64, reference)
+    several = total_gradient(
+        engine, params, [part for part, _ in parts], [advantages[n] for _, n in parts], 4, 64,
+        reference, [n for _, n in parts],
+    )  # fmt: skip
+    assert_close(one, several)
 
 
 @pytest.fixture(scope="module", params=[DENSE, MOE], ids=["dense", "moe"])

@@ -74,6 +74,16 @@ def test_trajectory_and_token_means_differ_as_they_should():
     assert token_weights([short, long], "token") == pytest.approx([1 / 4, 1 / 4])
 
 
+def test_an_episode_weighs_the_same_in_one_row_and_in_several():
+    rows = [Trajectory() for _ in range(4)]
+    for row, count in zip(rows, (2, 4, 3, 0), strict=True):
+        row.append_context([1])
+        row.append_sampled([2] * count, [-1.0] * count, 0)
+    weights = token_weights(rows, "trajectory", [0, 0, 1, 2])
+    assert weights == pytest.approx([1 / 12, 1 / 12, 1 / 6, 0])
+    assert token_weights(rows, "token", [0, 0, 1, 2]) == pytest.approx([1 / 9] * 4)
+
+
 def test_a_trajectory_longer_than_a_row_is_an_error():
     row = Trajectory()
     row.append_context(list(range(10)))

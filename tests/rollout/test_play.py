@@ -1,11 +1,13 @@
 """The one episode loop, with a real engine and worlds whose answers are scripted."""
 
+import random
+
 import jax
 import pytest
 
 from sandbox_runner import EnvError
 from spade_jax import models, parallel
-from spade_jax.rollout import Feedback, Task, play
+from spade_jax.rollout import Feedback, ImmediateWorld, Task, play
 from spade_jax.sampler import Engine, EngineSettings
 from spade_jax.text import Message
 
@@ -16,7 +18,7 @@ END, CONTEXT = 2, 60
 class LetterChat:
     """Ids are letters; every reply ends with id 2, every observation opens with id 1."""
 
-    stop_ids = (END,)
+    stop_ids = truncate_suffix = (END,)
 
     def open(self, messages):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]
@@ -24,28 +26,53 @@ class LetterChat:
     def extend(self, messages):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]
 
+    def resume(self, row, messages):
+        return len(row), self.extend(messages[-1:])
+
     def decode(self, tokens):
         return " ".join(str(token) for token in tokens if token != END)
 
 
-class Scripted:
+class BriefChat(LetterChat):
+    """Replies of some ten letters: a random model seldom says one certain id."""
+
+    stop_ids = tuple(range(2, 9))
+
+
+class Scripted(ImmediateWorld):
     """Each task's place is the list of answers it gets; the first is its first observation."""
 
     def __init__(self):
+        super().__init__()
         self.seen = []
         self.turn = {}
 
-    def reset(self, tasks):
-        self.turn = {id(task): 0 for task in tasks}
-        return [task.place[0] for task in tasks]
+    def first(self, task):
+        self.turn[task] = 0
+        return task.place[0]
 
-    def step(self, replies):
-        out = []
-        for task, reply in replies:
-            self.seen.append(reply)
-            self.turn[id(task)] += 1
-            out.append(task.place[self.turn[id(task)]])
-        return out
+    def answer(self, task, reply):
+        self.seen.append(reply)
+        self.turn[task] += 1
+        return task.place[self.turn[task]]
+
+
+class Late(Scripted):
+    """`due(task)` says at each look whether its answer has come; one comes when all wait."""
+
+    def __init__(self, due):
+        super().__init__()
+        self.due = due
+        self.came = []
+
+    def poll(self, timeout):
+        waiting = super().poll(timeout)
+        come = [pair for pair in waiting if self.due(pair[0])]
+        if timeout is None:
+            come = come or waiting[:1]
+        self._answers = [pair for pair in waiting if pair not in come]
+        self.came += [task for task, _ in come]
+        return come
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +105,7 @@ def replies_that_stop(engine, answers, count=1, **more):
 def test_the_mask_marks_exactly_the_sampled_tokens(engine):
     obs = Feedback("hello")
     for episode in replies_that_stop(engine, [obs, Feedback("next"), win()]):
-        row, chat = episode.trajectory, LetterChat()
+        (row,), chat = episode.trajectories, LetterChat()
         expected = [*chat.open(episode.transcript[:1])]
         assert row.tokens[: len(expected)] == expected
         assert row.mask[: len(expected)] == [0] * len(expected)
@@ -112,7 +139,7 @@ def test_a_reply_cut_at_its_token_limit_ends_the_episode_unseen_by_the_world(eng
     episodes = play(engine, LetterChat(), world, tasks)
     cut = [episode for episode in episodes if episode.outcome == "cut"]
     assert cut and len(world.seen) == len(episodes) - len(cut)
-    assert all(sum(episode.trajectory.mask) == 1 for episode in cut)
+    assert all(episode.num_sampled() == 1 for episode in cut)
 
 
 def test_an_environment_s_fault_voids_its_own_episode_only(engine):
@@ -122,11 +149,11 @@ def test_an_environment_s_fault_voids_its_own_episode_only(engine):
     fine = [task(Feedback("hello"), win(), sample_seed=seed) for seed in range(3, 9)]
     episodes = play(engine, LetterChat(), Scripted(), [broken, never, *fine])
     assert episodes[1].outcome == "void" and episodes[1].error is error
-    assert episodes[1].trajectory.tokens == []
+    assert episodes[1].trajectories == []
     assert episodes[0].outcome in ("void", "cut", "context")
     alone = play(engine, LetterChat(), Scripted(), fine)
     for beside, single in zip(episodes[2:], alone, strict=True):
-        assert beside.trajectory == single.trajectory
+        assert beside.trajectories == single.trajectories
         assert beside.outcome == single.outcome
 
 
@@ -135,7 +162,7 @@ def test_a_full_context_ends_the_episode_without_an_error(engine):
     tasks = [task(*answers, sample_seed=seed, max_turns=60) for seed in range(6)]
     for episode in play(engine, LetterChat(), Scripted(), tasks):
         assert episode.outcome in ("context", "cut")
-        assert len(episode.trajectory.tokens) <= CONTEXT
+        assert all(len(row.tokens) <= CONTEXT for row in episode.trajectories)
         assert episode.final_return == 0.0
 
 
@@ -145,3 +172,72 @@ def test_system_messages_come_before_the_first_observation(engine):
     assert [message.role for message in episode.transcript] == [
         "system", "user", "assistant", "user"
     ]  # fmt: skip
+
+
+def guesses(count):
+    """Tasks of two or three turns, more than there are slots."""
+    answers = [Feedback("hello"), Feedback("next"), Feedback("and", 0.5)]
+    return [
+        task(*answers[: 2 + seed % 2], win(), sample_seed=seed, max_turns=2 + seed % 3)
+        for seed in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_episodes_do_not_depend_on_how_long_environments_take(engine, seed):
+    rng = random.Random(seed)
+    late = Late(lambda task: rng.random() < 0.3)
+    delayed = play(engine, BriefChat(), late, guesses(30))
+    prompt = play(engine, BriefChat(), Scripted(), guesses(30))
+    assert len({len(episode.replies) for episode in prompt}) > 2
+    for one, other in zip(delayed, prompt, strict=True):
+        assert one.trajectories == other.trajectories
+        assert one.transcript == other.transcript
+        assert (one.outcome, one.reward) == (other.outcome, other.reward)
+
+
+def test_nobody_waits_for_a_slow_environment(engine):
+    slow, *others = [task(Feedback("hello"), win(), sample_seed=seed) for seed in range(9)]
+    world = Late(lambda task: task is not slow)
+    episodes = play(engine, BriefChat(), world, [slow, *others])
+    assert episodes[0].outcome == "terminated"
+    assert sum(episode.outcome == "terminated" for episode in episodes) > 4
+    assert world.came[-2:] == [slow] * 2
+
+
+def test_a_task_is_played_once(engine):
+    twice = task(Feedback("hello"), win())
+    with pytest.raises(ValueError, match="played once"):
+        play(engine, LetterChat(), Scripted(), [twice, twice])
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_a_crash_in_the_world_leaves_an_engine_that_can_go_on(engine, after):
+    def due(task):
+        if len(world.seen) >= after:
+            raise Crash
+        return True
+
+    world = Late(due)
+    with pytest.raises(Crash):
+        play(engine, BriefChat(), world, guesses(8))
+    assert not engine.running
+    engine.load(engine._loaded, 5)  # which refuses while an episode is open
+    assert all(episode.outcome for episode in play(engine, BriefChat(), Scripted(), guesses(8)))
+
+
+class Silent(Scripted):
+    """It never answers a reply."""
+
+    def poll(self, timeout):
+        return [] if self.seen else super().poll(timeout)
+
+
+def test_a_standstill_is_an_error(engine):
+    with pytest.raises(RuntimeError, match="can go on: . episodes wait for answers"):
+        play(engine, BriefChat(), Silent(), guesses(8))
+    assert not engine.running

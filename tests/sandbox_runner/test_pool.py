@@ -245,7 +245,17 @@ def restored_interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupt_leaves_a_pool_that_can_go_on(pool, restored_interrupts):
+def step(pool, session, action):
+    return pool.step([(session, action)])
+
+
+def step_in_two(pool, session, action):
+    (batch,) = pool.wait([pool.begin_step(session, action)])
+    return batch.result()
+
+
+@pytest.mark.parametrize("step", [step, step_in_two])
+def test_an_interrupt_leaves_a_pool_that_can_go_on(pool, restored_interrupts, step):
     (session,) = pool.open([CHATTY], max_turns=10**9)
     pool.reset([(session, 1)])
     for n in range(30):
@@ -253,20 +263,52 @@ def test_an_interrupt_leaves_a_pool_that_can_go_on(pool, restored_interrupts):
         try:
             timer.start()
             for _ in range(100_000):
-                pool.step([(session, "x" * 5000)])
+                step(pool, session, "x" * 5000)
             raise AssertionError("nobody interrupted")
         except KeyboardInterrupt:
             pass
         timer.join()
         while True:  # what was on its way is taken in
             try:
-                assert pool.step([(session, "on")])[0].observation.startswith("2y")
+                assert step(pool, session, "on")[0].observation.startswith("2y")
                 break
             except RunnerError as error:
                 assert "has not answered" in str(error)
                 pool.solution([])
                 pool._sessions.exchange.turn(0.01)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    pool.close([session])
+
+
+def test_what_was_begun_is_answered_one_by_one(pool, guess, program):
+    quick, slow = pool.open([guess, program("hostile/infinite_loop")])
+    pool.wait(begun := [pool.begin_reset(quick, 1), pool.begin_reset(slow, 1)])
+    while not all(batch.done for batch in begun):
+        pool.wait([batch for batch in begun if not batch.done])
+    assert all(isinstance(batch.result()[0], Observation) for batch in begun)
+    hanging = pool.begin_step(slow, ACTIONS[0])
+    for action in ACTIONS:
+        step = pool.begin_step(quick, action)
+        assert pool.wait([hanging, step]) == [step]
+        assert isinstance(step.result()[0], StepResult)
+    with pytest.raises(RunnerError, match="has not answered"):
+        pool.begin_step(slow, ACTIONS[0])
+    assert pool.wait([hanging]) == [hanging]
+    assert hanging.result()[0].stage == "limits"
+    assert pool.wait([]) == []
+    pool.close([quick, slow])
+
+
+@pytest.mark.parametrize("name", ["infinite_loop", "sleep_forever"])
+def test_a_deadline_holds_for_a_caller_who_only_looks_in_at_times(pool, program, name):
+    (session,) = pool.open([program(f"hostile/{name}")])
+    pool.reset([(session, 1)])
+    hanging, looks = pool.begin_step(session, ACTIONS[0]), 0
+    while not pool.wait([hanging], 0.0):
+        time.sleep(0.2)  # what the caller computes
+        looks += 1
+    assert 2 <= looks < 50
+    assert hanging.result()[0].stage == "limits"
     pool.close([session])
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spade_jax.text import ROLES, ChatML, Message, TextError, TinyChat, ToolCall
+from spade_jax.text import ROLES, ChatML, Message, Qwen3Chat, TextError, TinyChat, ToolCall
 from tests.text.conftest import CHATML_ADDED, CHATML_SPECIAL
 from tests.text.reference import reference_ids, reference_text
 
@@ -61,15 +61,20 @@ def test_a_conversation_keeps_the_ids_that_were_sampled(chat, first, turn, secon
     assert chat.resume(row, said) == (len(row), chat.extend(second))
 
 
-def test_resume_tells_where_a_message_has_changed(chat, chatml_tokenizer):
-    said = [Message("system", "Play."), Message("user", "left"), Message("assistant", "a")]
-    row = chat.render(said, add_generation_prompt=False)[: -len(chatml_tokenizer.encode("\n"))]
-    changed = [said[0], Message("user", "right"), said[2], Message("user", "b")]
-    kept, tail = chat.resume(row, changed)
-    assert row[:kept] + tail == chat.open(changed)
-    assert chatml_tokenizer.decode(row[:kept]) == "system\nPlay.\nuser\n"
-    assert chat.resume(chat.open(changed), changed) == (len(chat.open(changed)), [])
-    assert chat.resume([], changed) == (0, chat.open(changed))
+@pytest.mark.parametrize("template", [ChatML, TinyChat, Qwen3Chat])
+def test_what_is_never_rewritten_is_not_encoded_again(template, request):
+    name = "tokenizer" if template is TinyChat else "chatml_tokenizer"
+    chat = template(request.getfixturevalue(name))
+    said = [Message("user", "left"), Message("assistant", "a"), Message("user", "right")]
+    seen = []
+    encode = chat._tokenizer.encode
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat._tokenizer, "encode", lambda text: seen.append(text) or encode(text))
+        kept, tail = chat.resume([7] * 50, said)
+    assert (kept, tail) == (50, chat.extend(said[2:]))
+    assert not any("left" in text for text in seen)
+    with pytest.raises(TextError, match="has not spoken"):
+        chat.resume([7], said[:1])
 
 
 def test_a_turn_that_was_cut_is_closed_by_the_suffix(chat, chatml_tokenizer):

@@ -161,12 +161,30 @@ def test_sampled_ids_stay_where_the_template_keeps_their_text(chatml_tokenizer, 
         assert tail == chat.extend(said[-1:])
 
 
-@given(messages=conversations, new=st.lists(turns, min_size=1, max_size=3))
-def test_resume_always_leads_to_the_template(chatml_tokenizer, messages, new):
+@given(messages=conversations, reply=st.sampled_from(["a", THOUGHT, "\n\na"]),
+       new=st.lists(turns.filter(lambda message: message.role != "assistant"), max_size=3),
+       thinking=st.sampled_from([None, False]))  # fmt: skip
+def test_resume_always_leads_to_the_template(chatml_tokenizer, messages, reply, new, thinking):
+    chat = Qwen3Chat(chatml_tokenizer, thinking)
+    said = [*messages, Message("user", "!")]
+    ids = chatml_tokenizer.encode(reply)
+    row = [*chat.open(said), *ids, *chat.stop_ids]
+    said += [Message("assistant", reply), *new, Message("user", "?")]
+    kept, tail = chat.resume(row, said)
+    whole = [chatml_tokenizer.decode(ids) for ids in (row[:kept] + tail, chat.open(said))]
+    assert whole[0] == whole[1]
+
+
+def test_resume_tells_where_a_message_has_changed(chatml_tokenizer):
     chat = Qwen3Chat(chatml_tokenizer)
-    said = [*messages, *new, Message("user", "?")]
-    kept, tail = chat.resume(row := chat.render(messages), said)
-    assert row[:kept] + tail == chat.open(said)
+    said = [Message("system", "Play."), Message("user", "left"), Message("assistant", THOUGHT)]
+    row = chat.render(said, add_generation_prompt=False)[: -len(chatml_tokenizer.encode("\n"))]
+    changed = [said[0], Message("user", "right"), said[2], Message("user", "b")]
+    kept, tail = chat.resume(row, changed)
+    assert row[:kept] + tail == chat.open(changed)
+    assert chatml_tokenizer.decode(row[:kept]) == "system\nPlay.\nuser\n"
+    assert chat.resume(chat.open(changed), changed) == (len(chat.open(changed)), [])
+    assert chat.resume([], changed) == (0, chat.open(changed))
 
 
 @given(call=st.builds(ToolCall, st.text("fgé", min_size=1), values))
