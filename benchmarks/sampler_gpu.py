@@ -308,7 +308,8 @@ def decode_inputs(rows: int, length: int, budget: int) -> DecodeInputs:
     return DecodeInputs(
         token=np.arange(rows, dtype=np.int32), length=np.full(rows, length, np.int32),
         budget=np.full(rows, budget, np.int32), seed=np.arange(rows, dtype=np.uint32),
-        temperature=np.ones(rows, np.float32), top_k=np.zeros(rows, np.int32),
+        noise=np.full(rows, length + 1, np.int32), temperature=np.ones(rows, np.float32),
+        top_k=np.zeros(rows, np.int32),
         top_p=np.ones(rows, np.float32), stop=np.full((rows, MAX_STOP_IDS), -1, np.int32),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@ from spade_jax.models.cache import Cache, init_cache
 from spade_jax.models.config import PRESETS, ModelConfig, ModelError, from_config, preset
 from spade_jax.models.transformer import (
     Params,
+    cast,
     hidden_cached,
     hidden_packed,
     init,
@@ -19,6 +20,7 @@ __all__ = [
     "ModelError",
     "Params",
     "cache",
+    "cast",
     "from_config",
     "hidden_cached",
     "hidden_packed",

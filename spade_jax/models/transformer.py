@@ -215,6 +215,17 @@ def hidden_cached(
     return apply(x, method=Transformer.norm), tuple(added)
 
 
+def cast(config: ModelConfig, params: Params) -> Params:
+    """The parameters in the dtype that they are used in, which changes no result: the model's for
+    all but the scales of norms. Leaves that have it are not copied."""
+
+    def one(path, leaf):
+        keep = path[-1].key == "scale" or leaf.dtype == config.dtype
+        return leaf if keep else leaf.astype(config.dtype)
+
+    return jax.tree_util.tree_map_with_path(one, params)
+
+
 def unstack(params: Params) -> Params:
     """The same parameters with `blocks` a tuple of one tree per layer. `hidden_cached` then takes
     and returns caches that are tuples over layers too, and its layer loop is unrolled.

@@ -10,8 +10,8 @@ gives put back. A few jobs are on their way at a time; between them turns begin,
 their environments, which costs nothing. Who shares a job, a slot or a page never changes a result:
 prefill chunks are cut from each turn's own start, a decode chunk begins where the turn or its last
 chunk ended, what a row reads and with how many others depends on its own length only, and noise is
-keyed by (request seed, position). Log-probs are bit-equal whatever slot, neighbours or load a
-request meets (tests/sampler/test_engine.py).
+keyed by (request seed, number of the token). Log-probs are bit-equal whatever slot, neighbours or
+load a request meets (tests/sampler/test_engine.py).
 """
 
 import time
@@ -123,6 +123,7 @@ class Engine:
         self._check_fits(kept + len(tokens))
         if kept < row.length:
             self._memory.rewind(row, kept)
+        handle.forgotten += known - kept
         handle.pending = handle.pending[: kept - row.length] + tokens
         self.stats.kept_tokens += row.length
         handle.budget, handle.deadline = budget, handle.request.deadline()
@@ -356,7 +357,7 @@ class Engine:
 
     def _decode_inputs(self, job: Job) -> DecodeInputs:
         rows = len(job.rows)
-        token, length, budget = (np.zeros(rows, np.int32) for _ in range(3))
+        token, length, budget, noise = (np.zeros(rows, np.int32) for _ in range(4))
         seed, temperature = np.zeros(rows, np.uint32), np.zeros(rows, np.float32)
         top_k, top_p = np.zeros(rows, np.int32), np.ones(rows, np.float32)
         stop = np.full((rows, MAX_STOP_IDS), -1, np.int32)
@@ -364,7 +365,8 @@ class Engine:
             request = handle.request
             token[place], length[place] = handle.pending[0], handle.row.length
             budget[place] = self._room(handle)
+            noise[place] = handle.row.length + 1 + handle.forgotten
             seed[place], temperature[place] = request.seed, request.temperature
             top_k[place], top_p[place] = request.top_k, request.top_p
             stop[place, : len(request.stop_ids)] = request.stop_ids
-        return DecodeInputs(token, length, budget, seed, temperature, top_k, top_p, stop)
+        return DecodeInputs(token, length, budget, seed, noise, temperature, top_k, top_p, stop)

@@ -36,7 +36,15 @@ class Turn:
 
 @dataclasses.dataclass(eq=False)
 class Handle:
-    """One request inside the engine. `pending` tokens are known but not yet in the cache."""
+    """One request inside the engine.
+
+    Attributes:
+        pending: tokens that are known but not yet in the cache.
+        shares: the common prefix that it waits for.
+        since: number of the job after which it could have had its next one.
+        forgotten: tokens that rewritten histories left out.
+        tokens, logprobs: what this turn has sampled.
+    """
 
     engine: "Engine"
     request: Request
@@ -45,9 +53,10 @@ class Handle:
     budget: int
     deadline: float
     row: Row | None = None
-    shares: Prefix | None = None  # that it waits for
-    since: int = 0  # number of the job after which it could have had its next one
-    tokens: list[int] = dataclasses.field(default_factory=list)  # sampled in this turn
+    shares: Prefix | None = None
+    since: int = 0
+    forgotten: int = 0
+    tokens: list[int] = dataclasses.field(default_factory=list)
     logprobs: list[float] = dataclasses.field(default_factory=list)
 
     def extend(self, tokens: Sequence[int], max_new_tokens: int, kept: int | None = None) -> None:

@@ -25,6 +25,7 @@ class DecodeInputs(NamedTuple):
         length: `[R]` int32, tokens in the cache, which is the token's position.
         budget: `[R]` int32, tokens that the row may still sample; 0 for an idle row.
         seed: `[R]` uint32, the request's noise seed.
+        noise: `[R]` int32, number of the noise of the first token that is sampled.
         temperature: `[R]` fp32; 0 is greedy.
         top_k, top_p: `[R]` int32 and fp32, see `sampling.truncate`.
         stop: `[R, K]` int32 stop ids, padded with -1.
@@ -34,6 +35,7 @@ class DecodeInputs(NamedTuple):
     length: jax.Array
     budget: jax.Array
     seed: jax.Array
+    noise: jax.Array
     temperature: jax.Array
     top_k: jax.Array
     top_p: jax.Array
@@ -93,7 +95,9 @@ class Programs:
         self._layers = jax.jit(models.unstack)
 
     def ready(self, params: models.Params) -> models.Params:
-        """The parameters as the programs take them: stacked, or by layer."""
+        """The parameters as the programs take them: in the dtype that they are used in, so that no
+        step reads more than that, and stacked or by layer."""
+        params = models.cast(self._config, params)
         return self._layers(params) if self._unstack else params
 
     def prefill(self, params, past, tokens, lengths) -> kv.Cache:
@@ -142,8 +146,7 @@ def _decode(config, chunk, params, past, inputs: DecodeInputs):
         )
         logits = models.logits(config, params, hidden[:, 0])
         logits = jax.lax.cond(narrow, truncate, lambda logits, *_: logits, logits, *policy)
-        position = inputs.length + step + 1
-        token, logprob = sample(logits, inputs.seed, position, inputs.temperature)
+        token, logprob = sample(logits, inputs.seed, inputs.noise + step, inputs.temperature)
         outputs = DecodeOutputs(
             tokens=outputs.tokens.at[:, step].set(token),
             logprobs=outputs.logprobs.at[:, step].set(logprob),

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 BLOCK = 64  # tokens whose probabilities are summed first
 
 
-def sample(logits, seed, position, temperature) -> tuple[jax.Array, jax.Array]:
+def sample(logits, seed, number, temperature) -> tuple[jax.Array, jax.Array]:
     """One token per row from softmax(logits / temperature), with its log-prob under that policy.
 
-    The noise depends on (request seed, position) only, so neither the slot nor the neighbours
-    change what a request samples. At temperature 0 the token is the argmax and the log-prob that of
+    The noise depends on (request seed, number) only, so neither the slot nor the neighbours change
+    what a request samples. At temperature 0 the token is the argmax and the log-prob that of
     temperature 1. The token is found by inverting the distribution function, first over blocks of
     tokens: a noise number for each of V tokens would cost twenty times as much on CPU. The one
     number has 23 bits, so tokens less likely than about 1e-7 come a little too often or too rarely.
@@ -18,7 +18,7 @@ def sample(logits, seed, position, temperature) -> tuple[jax.Array, jax.Array]:
     Args:
         logits: `[S, V]` fp32; minus infinity for a token that must not be.
         seed: `[S]` uint32.
-        position: `[S]` int32.
+        number: `[S]` int32, which of the request's noise is used: one for each token.
         temperature: `[S]` fp32.
     """
     rows, vocab = logits.shape
@@ -30,7 +30,7 @@ def sample(logits, seed, position, temperature) -> tuple[jax.Array, jax.Array]:
     sums = jnp.cumsum(masses, axis=-1)
     total = sums[:, -1]
 
-    keys = jax.vmap(lambda s, p: jax.random.fold_in(jax.random.key(s), p))(seed, position)
+    keys = jax.vmap(lambda s, p: jax.random.fold_in(jax.random.key(s), p))(seed, number)
     target = jax.vmap(jax.random.uniform)(keys) * total
     block, rest = _invert(masses, sums, target)
     inside = jnp.take_along_axis(blocks, block[:, None, None], axis=1)[:, 0]  # [S, BLOCK]
