@@ -36,7 +36,7 @@ class EngineSettings:
     page: int = 64
     cache_gib: float = 0.0
     prefill_tokens: int = 256
-    prefill_chunks: tuple[int, ...] = (16, 64)
+    prefill_chunks: tuple[int, ...] = (32, 64)
     decode_rows: int = 8
     decode_chunk: int = 16
     past_tokens: int = 0
