@@ -54,7 +54,7 @@ def get_config():
         c.sampler[role].prefill_tokens = 256
         c.sampler[role].prefill_chunks = (16, 64)
         c.sampler[role].decode_rows = 16
-        c.sampler[role].page = 32
+        c.sampler[role].page = 64
         c.sampler[role].cache_gib = 0.0
         c.sampler[role].past_tokens = 0
     c.sampler.designer.num_slots = 24

@@ -156,6 +156,8 @@ def test_a_run_shows_every_part_of_self_play(finished):
     assert sum(row["agent/episodes"] for row in rows[1:]) > 0
     assert all(row["rate/designer_tokens"] > 0 for row in rows[1:])
     assert all(0 < row["sampler/designer/slot_use"] <= 1 for row in rows[1:])
+    for role in ("designer", "agent"):  # nothing is compiled after the first step
+        assert len({row[f"sampler/{role}/programs"] for row in rows[1:]}) == 1
     assert rows[-1]["memory/records"] >= rows[1]["memory/records"]
     for name in ("sampled/all", "greedy/all", "sampled/level_4"):
         assert f"eval/dev/{name}" in rows[0] and f"eval/dev/{name}" in rows[-1]

@@ -306,10 +306,12 @@ class Script:
     def take(self, turn):
         self.turns.append((turn.tokens, turn.logprobs))
         new = self.rng.integers(4, 160, int(self.rng.integers(1, 9))).tolist()
+        known = self.handle.row.length + len(self.handle.pending)
+        kept = int(self.rng.integers(1, known)) if self.rng.random() < 0.3 else None
         try:
             if len(self.turns) < 3 and self.rng.random() < 0.7:
-                self.handle.extend(new, 5)
-                self.more.append(new)
+                self.handle.extend(new, 5, kept)
+                self.more.append((new, kept))
                 return True
         except ContextError:
             pass
@@ -317,27 +319,30 @@ class Script:
         return False
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_arrivals_turns_and_cancels_change_no_bit(engine, seed):
+@pytest.mark.parametrize("seed", range(6))
+def test_random_arrivals_turns_rewrites_and_cancels_change_no_bit(engine, params, seed):
+    """Half of them with so few pages that rows are parked."""
     rng = np.random.default_rng(seed)
+    busy = engine if seed % 2 else opened(params, cache_gib=gib(CONFIG, 12))
     scripts, live = [], {}
     for _ in range(60):
         if len(scripts) < 14 and rng.random() < 0.6:
             item = request(int(rng.integers(5)), int(rng.integers(1, 30)), int(rng.integers(1, 14)))
             item = dataclasses.replace(item, seed=int(rng.integers(1000)))
-            scripts.append(Script(engine, rng, item))
+            scripts.append(Script(busy, rng, item))
             live[scripts[-1].handle] = scripts[-1]
         if live and rng.random() < 0.05:
             gone = list(live)[int(rng.integers(len(live)))]
             scripts.remove(live.pop(gone))
             gone.close()
-        for turn in engine.advance():
+        for turn in busy.advance(timeout=0 if rng.random() < 0.5 else None):
             if not live[turn.handle].take(turn):
                 del live[turn.handle]
     while live:
-        for turn in engine.advance():
+        for turn in busy.advance():
             if not live[turn.handle].take(turn):
                 del live[turn.handle]
+    assert busy._memory.open_rows == 0
     assert sum(len(script.turns) for script in scripts) > len(scripts)
     for script in scripts:
         handle = engine.submit(script.item)
@@ -345,7 +350,8 @@ def test_random_arrivals_turns_and_cancels_change_no_bit(engine, seed):
             (turn,) = drain(engine, [handle])
             assert (turn.tokens, turn.logprobs) == (tokens, logprobs)
             if number < len(script.more):
-                handle.extend(script.more[number], 5)
+                new, kept = script.more[number]
+                handle.extend(new, 5, kept)
         handle.close()
 
 
