@@ -36,9 +36,10 @@ COLUMNS = {
     "tunix slot use": "tunix_slot_use", "compiles": "compiles", "tunix compiles": "tunix_compiles",
     "of roof": "of_roof", "of floor": "of_floor", "lengths p": "same_lengths_p",
 }  # fmt: skip
-ALONE = "tok_s", "slot_use", "compiles", "of_roof", "of_floor"
+ALONE = "tok_s", "all_tok_s", "slot_use", "compiles", "of_roof", "of_floor"
 STEP_ROWS = 16, 32  # besides the slots: rows at which the model's matrix products are timed
 SLOTS, ROWS = (16, 64, 256), (256, 512, 1024, 2048, 4096)
+REPLY = 136  # tokens of a row that the longest prompt leaves
 
 
 class UnequalError(Exception):
@@ -64,6 +65,12 @@ class Round:
     def rate(self) -> float:
         """Useful tokens per second: those up to and with the stop id."""
         return sum(self.lengths) / self.wall
+
+    @property
+    def all_rate(self) -> float:
+        """Tokens that were read or sampled per second."""
+        read = sum(reply.prompt - reply.known for call in self.calls for reply in call)
+        return (read + sum(self.lengths)) / self.wall
 
     @property
     def cpu_rate(self) -> float:
@@ -176,6 +183,7 @@ def alone(part: Part, rounds: list[Round], peaks: roofline.Peaks) -> dict:
     median, shape, slots = statistics.median, ModelShape(), part.slots
     return {
         "tok_s": median(r.rate for r in rounds),
+        "all_tok_s": median(r.all_rate for r in rounds),
         "tok_cpu_s": median(r.cpu_rate for r in rounds),
         "slot_use": sum(sum(r.lengths) for r in rounds) / sum(r.slot_steps for r in rounds),
         "compiles": sum(r.compiles for r in rounds),
@@ -214,12 +222,18 @@ def same_lengths(a: Sequence[int], b: Sequence[int]) -> float:
 
 
 def scaling_parts() -> list[Part]:
-    """Twice as many varied requests as slots; cache rows get longer, the requests do not."""
+    """Twice as many varied requests as slots over longer cache rows, which the requests do not
+    fill; then as many as slots, whose prompts do."""
     sizes = [(slots, ROWS[0]) for slots in SLOTS] + [(SLOTS[1], row) for row in ROWS[1:]]
-    return [
+    loose = [
         Part(f"{slots}x{row}", slots=slots, max_len=row, prompts=2 * slots, per_call=2 * slots)
         for slots, row in sizes
     ]
+    return loose + [
+        Part(f"{SLOTS[0]}x{row} filled", slots=SLOTS[0], max_len=row, prompts=SLOTS[0],
+             prompt=4 * (row - REPLY) // 5)
+        for row in ROWS
+    ]  # fmt: skip
 
 
 def print_header(cells: Sequence[str]) -> None:

@@ -359,7 +359,7 @@ def measure_engine(bench: Bench, case: Case) -> dict:
     engine.load(bench.layout(case.unstack).params, 0)
     first_s, _ = timed(engine.warm_up)
     before = engine.compiles()
-    prompts = draw_prompts(sizes.part, sizes.config.vocab_size)
+    prompts = draw_prompts(sizes.part, sizes.config.vocab_size, 0)
     budgets = ragged_budgets(sizes.part)
     for seed, (prompt, budget) in enumerate(zip(prompts, budgets, strict=True)):
         engine.submit(Request(prompt, budget, seed, temperature=1.0, stop_ids=()))

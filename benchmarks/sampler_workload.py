@@ -41,7 +41,7 @@ class Part:
         slots: sequences that the engine may decode together.
         max_len: tokens of one sequence, prompt and replies.
         prompts: requests of one round.
-    prompt: tokens of each, up to a quarter more or less.
+        prompt: tokens of each, up to a quarter more or less.
         copies: neighbours that share one prompt.
         per_call: requests of one call of `generate`.
         max_new: most tokens of one reply.
@@ -89,9 +89,9 @@ class Reply:
     sampled: int
 
 
-def draw_prompts(part: Part, vocab: int) -> list[list[int]]:
-    """The same in every round."""
-    rng = np.random.default_rng(part.prompts // part.copies)
+def draw_prompts(part: Part, vocab: int, seed: int) -> list[list[int]]:
+    """A round's own: an engine that remembers prompts gains nothing from the round before."""
+    rng = np.random.default_rng([seed, part.prompts // part.copies])
     least, most = 3 * part.prompt // 4, 5 * part.prompt // 4
     drawn = [
         rng.integers(FIRST_WORD, vocab - LAST_WORDS, size=rng.integers(least, most + 1)).tolist()
@@ -106,7 +106,7 @@ def play(part: Part, vocab: int, seed: int, generate: Callable) -> list[list[Rep
     Raises:
         ReplyError: see `check_replies`.
     """
-    prompts, stop = draw_prompts(part, vocab), part.stop_ids(vocab)
+    prompts, stop = draw_prompts(part, vocab, seed), part.stop_ids(vocab)
     rng = np.random.default_rng(7)
     calls = []
     for start in range(0, part.prompts, part.per_call):

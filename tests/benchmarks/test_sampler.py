@@ -90,10 +90,11 @@ def test_the_bounds_count_what_a_hand_counts():
 
 
 def test_parts_are_what_they_say():
-    group = draw_prompts(PARTS["group"], 4096)
+    group = draw_prompts(PARTS["group"], 4096, 1)
     assert len(group) == 64 and len({tuple(prompt) for prompt in group}) == 8
     assert group[0] == group[7] != group[8]
-    assert all(48 <= len(prompt) <= 80 for prompt in draw_prompts(PARTS["refill"], 4096))
+    assert not set(map(tuple, group)) & set(map(tuple, draw_prompts(PARTS["group"], 4096, 2)))
+    assert all(48 <= len(prompt) <= 80 for prompt in draw_prompts(PARTS["refill"], 4096, 1))
 
     sessions = []
 
