@@ -26,6 +26,7 @@ class SlotEngine:
         settings = EngineSettings(num_slots=batch, max_len=max_len)
         self.engine = Engine(config, mesh, settings)
         self.engine.load(params, 0)
+        self.engine.warm_up()
         self._episodes: dict[int, tuple[Handle, list[int]]] = {}  # with all tokens so far
 
     @property

@@ -149,14 +149,14 @@ def get_config() -> ConfigDict:
         c.sampler[role].num_slots = slots  # episodes open at a time
         c.sampler[role].max_len = length
         c.sampler[role].page = 512  # positions of one page of the cache; rows grow by pages
-        c.sampler[role].cache_gib = 32.0  # on the whole mesh; beyond it rows wait or are parked in
-        # the host's memory. 0: the whole context for every slot
+        c.sampler[role].cache_gib = 32.0  # at most, on the whole mesh; beyond it rows wait or are
+        # parked in the host's memory. 0: the whole context for every slot
         c.sampler[role].prefill_tokens = 2048  # positions of one prefill dispatch
         c.sampler[role].prefill_chunks = (64, 512)  # lengths of its rows
-        c.sampler[role].decode_rows = 0  # of one decode dispatch; 0: as slots. On CPU 8 or 16
+        c.sampler[role].decode_rows = 0  # most of one decode dispatch; 0: as slots. On CPU 8 or 16
         c.sampler[role].decode_chunk = 16  # most tokens of one decode dispatch
-        c.sampler[role].past_tokens = 65_536  # most cached positions that one dispatch reads; they
-        # are copied for it. 0: any number
+        c.sampler[role].past_tokens = 131_072  # most cached positions that one dispatch reads, so
+        # that rows of 8k go 16 at a time. Each stream holds a copy of them. 0: any number
         c.sampler[role].streams = 2  # dispatches on their way at a time
 
     c.learner = ConfigDict()

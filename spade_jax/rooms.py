@@ -25,7 +25,7 @@ from spade_jax.rl import (
     OptimizerSettings,
     RewardSettings,
 )
-from spade_jax.sampler import Engine, EngineSettings
+from spade_jax.sampler import Engine, EngineSettings, SettingsError
 
 
 @dataclasses.dataclass
@@ -86,7 +86,7 @@ def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engi
     """
     try:
         return Engine(model, mesh, EngineSettings(**config.sampler[role]))
-    except ValueError as error:
+    except SettingsError as error:
         raise ConfigError(f"sampler.{role}.{error}") from error
 
 

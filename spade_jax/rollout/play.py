@@ -92,9 +92,9 @@ class _Table:
         for task in self.episodes:
             self._asked.add(task)
             self._world.start_reset(task)
-        turns, engine_rests = [], False
+        fresh, engine_rests = 0, False
         while self._asked or self._handles:
-            answers = self._listen(len(turns), engine_rests) if self._asked else []
+            answers = self._listen(fresh, engine_rests) if self._asked else []
             if engine_rests and not answers:
                 raise RuntimeError(
                     f"neither the engine nor an environment can go on: {len(self._asked)} episodes "
@@ -105,6 +105,7 @@ class _Table:
             turns = self._engine.advance(LOOK if self._asked else None)
             for turn in turns:
                 self._take_turn(turn)
+            fresh = sum(turn.stopped for turn in turns)
             engine_rests = not turns and not self._engine.running
 
     def close(self) -> None:
@@ -182,9 +183,10 @@ class _Table:
         """Notes a finished turn and shows it to the world, unless it was cut."""
         task = self._owners[turn.handle]
         episode = self.episodes[task]
-        episode.trajectories[-1].append_sampled(turn.tokens, turn.logprobs, turn.version)
         reply = self._chat.decode(turn.tokens)
-        episode.transcript.append(Message("assistant", reply))
+        if turn.tokens:  # none when its time was over before it had a slot
+            episode.trajectories[-1].append_sampled(turn.tokens, turn.logprobs, turn.version)
+            episode.transcript.append(Message("assistant", reply))
         if turn.stopped:
             self._asked.add(task)
             self._world.start_step(task, reply)

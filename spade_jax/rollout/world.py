@@ -20,7 +20,8 @@ class Task:
         max_new_tokens: of one reply; a reply cut there ends the episode.
         top_k, top_p: the policy says the likeliest tokens only; 0 and 1: all.
         stop_strings: texts that end a reply, besides the template's stop ids.
-        timeout: seconds that a reply may take, None: any; one cut there ends the episode.
+        timeout: seconds that a reply may take, the wait for a slot included; None: any. One cut
+            there ends the episode.
         system: messages before the first observation.
     """
 

@@ -14,6 +14,9 @@ keyed by (request seed, number of the token). Log-probs are bit-equal whatever s
 load a request meets (tests/sampler/test_engine.py).
 """
 
+import contextlib
+import dataclasses
+import threading
 import time
 from collections import deque
 from concurrent import futures
@@ -32,6 +35,7 @@ from spade_jax.sampler.request import (
     ContextError,
     EngineSettings,
     Request,
+    SettingsError,
     Stats,
 )
 from spade_jax.sampler.stop_strings import stop_at
@@ -43,12 +47,12 @@ class Engine:
     def __init__(self, config: models.ModelConfig, mesh, settings: EngineSettings):
         """
         Raises:
-            ValueError: a budget is too small, or the mesh does not divide the slots.
+            SettingsError: a budget is too small, or the mesh does not divide the slots.
         """
         self.settings, self.stats = settings, Stats()
         shards = mesh.shape["data"] * mesh.shape["fsdp"]
         if settings.num_slots % shards:
-            raise ValueError(
+            raise SettingsError(
                 f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp ="
                 f" {shards}"
             )
@@ -60,7 +64,10 @@ class Engine:
         )  # fmt: skip
         self._planner = Planner(settings, shards)
         self._workers = futures.ThreadPoolExecutor(settings.streams, "sampler")
+        # Programs with collectives must reach all devices in one order.
+        self._in_order = threading.Lock() if mesh.size > 1 else contextlib.nullcontext()
         self._jobs: dict[futures.Future, Job] = {}
+        self._ended: list[Turn] = []  # not handed out yet
         self._params, self._loaded, self._version = None, None, -1
         self._queue: deque[Handle] = deque()
         self._running: list[Handle] = []  # with a slot, in a turn
@@ -85,8 +92,8 @@ class Engine:
         """
         if self._queue or self._memory.open_rows:
             raise RuntimeError("parameters cannot change while episodes are open")
-        while self._jobs:  # of handles that were closed meanwhile
-            self._collect(None)
+        futures.wait(self._jobs)
+        self._jobs.clear()  # nobody is left to whom they matter
         if params is not self._loaded:
             self._loaded, self._params = params, self._programs.ready(params)
             self._memory.forget()
@@ -137,6 +144,7 @@ class Engine:
         if handle.row is not None:
             self._memory.close(handle.row)
             handle.row = None
+        self._ended = [turn for turn in self._ended if turn.handle is not handle]
 
     def advance(self, timeout: float | None = None) -> list[Turn]:
         """Starts what can be started; the turns that ended, in order of submission.
@@ -150,14 +158,17 @@ class Engine:
                 whose turn is over: the caller must extend or close one first.
         """
         began = time.monotonic()
-        turns = self._expire()
+        self._expire()
+        self._adopt()
         self._admit()
-        if timeout is None and self._queue and not self._running and not turns:
+        if timeout is None and self._queue and not self._running and not self._ended:
             raise RuntimeError("every slot is held by a finished turn: extend or close a handle")
         self._start()
-        turns += self._collect(0 if turns else timeout)
+        self._collect(0 if self._ended else timeout)
         self._start()  # so that what runs need not wait for the caller
+        self._check_moves()
         self.stats.seconds += time.monotonic() - began
+        turns, self._ended = self._ended, []
         return sorted(turns, key=lambda turn: turn.handle.order)
 
     def warm_up(self) -> None:
@@ -171,13 +182,12 @@ class Engine:
             raise RuntimeError("programs are warmed up before episodes open")
         if self._warm:
             return
-        self._warm = True
-        before, self.stats = self.stats, Stats()
+        before = dataclasses.replace(self.stats)
         self._memory.warm_up()
         for kind in self._planner.kinds():
             self._launch(Job(kind, [None] * self._planner.rows(kind)))
             self._collect(None)
-        self.stats = before
+        self.stats, self._warm = before, True
 
     def compiles(self) -> int:
         """Programs compiled so far."""
@@ -196,14 +206,25 @@ class Engine:
     def _count_parked(self, pages: int) -> None:
         self.stats.parked_pages += pages
 
-    def _expire(self) -> list[Turn]:
+    def _check_moves(self) -> None:
+        """Raises RuntimeError if turns run but nothing can ever happen to them, which no sequence
+        of calls should bring about."""
+        if self._jobs or self._ended or not self._running:
+            return
+        self._start()  # the first try may have made room for the second
+        now = time.monotonic()
+        if not self._jobs and all(handle.deadline > now for handle in self._running):
+            raise RuntimeError(f"{len(self._running)} turns run but none can go on")
+
+    def _expire(self) -> None:
         """Ends the turns whose time is over, but those that a job is at."""
         now = time.monotonic()
         late = [handle for handle in self._queue if handle.deadline <= now]
         for handle in late:
             self._queue.remove(handle)
         late += [h for h in self._running if h.deadline <= now and not h.row.busy]
-        return [self._end(handle, "deadline") for handle in late]
+        for handle in late:
+            self._end(handle, "deadline")
 
     def _admit(self) -> None:
         """Gives free slots to the requests that wait longest."""
@@ -212,7 +233,8 @@ class Engine:
             opened = self._memory.open(handle.order, handle.pending[:-1])
             if opened is None:
                 return
-            handle.row, handle.shares = opened
+            handle.row, handle.awaited = opened
+            self._skip_shared(handle)
             self._run(self._queue.popleft())
 
     def _run(self, handle: Handle) -> None:
@@ -229,7 +251,7 @@ class Engine:
             ready = [
                 handle
                 for handle in self._running
-                if handle.shares is None and not handle.row.busy
+                if handle.awaited is None and not handle.row.busy
                 and handle.deadline > now and handle not in stuck
             ]  # fmt: skip
             job = self._planner.choose(ready, self._started)
@@ -242,19 +264,23 @@ class Engine:
                     stuck.add(handle)
                     job.rows[place] = None
             if any(job.rows):
-                self._launch(job)
+                try:
+                    self._launch(job)
+                except BaseException:
+                    _release(job)
+                    raise
 
     def _adopt(self) -> None:
         """Lets those that wait for a common prefix have it, or read it themselves."""
         for handle in self._running:
-            while handle.shares and (handle.shares.pages or handle.shares.given_up):
-                prefix, handle.shares = handle.shares, None
-                if prefix.pages:
-                    self._memory.adopt(handle.row, prefix)
-                    del handle.pending[: prefix.length]
-                    self.stats.shared_tokens += prefix.length
-                else:
-                    handle.shares = self._memory.prefix_for(handle.row, handle.pending[:-1])
+            while handle.awaited and (handle.awaited.pages or handle.awaited.given_up):
+                handle.awaited = self._memory.go_on(handle.row, handle.pending[:-1])
+                self._skip_shared(handle)
+
+    def _skip_shared(self, handle: Handle) -> None:
+        """A row that begins with a common prefix need not read it."""
+        del handle.pending[: handle.row.length]
+        self.stats.shared_tokens += handle.row.length
 
     def _growth(self, kind: Kind, handle: Handle) -> int:
         """Positions that a job fills in the handle's row, at most."""
@@ -275,40 +301,41 @@ class Engine:
     def _prefill(self, past, tokens, lengths):
         """In a worker. The end is waited for there: whatever is put into the cache must be known,
         or the next job's past would wait for it."""
-        recent = self._programs.prefill(self._params, past, tokens, lengths)
+        with self._in_order:
+            recent = self._programs.prefill(self._params, past, tokens, lengths)
         return jax.block_until_ready(recent), None
 
     def _decode(self, past, inputs):
         """In a worker, as `_prefill`."""
-        recent, outputs = self._programs.decode(self._params, past, inputs)
+        with self._in_order:
+            recent, outputs = self._programs.decode(self._params, past, inputs)
         return jax.block_until_ready(recent), jax.device_get(outputs)
 
-    def _collect(self, timeout: float | None) -> list[Turn]:
+    def _collect(self, timeout: float | None) -> None:
         """Takes in the jobs that are done, after waiting for one."""
         done = futures.wait(self._jobs, timeout, futures.FIRST_COMPLETED).done if self._jobs else ()
-        turns = []
         for work in [work for work in self._jobs if work in done]:
             job = self._jobs.pop(work)
-            for _, handle in job.places():
-                handle.row.busy, handle.since = False, self._started
+            _release(job)
             recent, outputs = work.result()
-            take_in = self._take_in_prefill if outputs is None else self._take_in_decode
-            turns += take_in(job, recent, outputs)
-        return turns
+            if outputs is None:
+                self._take_in_prefill(job, recent)
+            else:
+                self._take_in_decode(job, recent, outputs)
+            for _, handle in job.places():
+                handle.since = self._started
 
-    def _take_in_prefill(self, job: Job, recent, _outputs) -> list[Turn]:
+    def _take_in_prefill(self, job: Job, recent) -> None:
         self._memory.write([h and h.row for h in job.rows], job.kind.width, recent)
         for _, handle in job.places():
             count = self._growth(job.kind, handle)
-            self._memory.advance(handle.row, count)
+            self._memory.fill(handle.row, count)
             del handle.pending[:count]
             self.stats.prefilled_tokens += count
-        return []
 
-    def _take_in_decode(self, job: Job, recent, outputs) -> list[Turn]:
+    def _take_in_decode(self, job: Job, recent, outputs) -> None:
         self._memory.write([h and h.row for h in job.rows], self.settings.decode_chunk, recent)
         self.stats.slot_steps += int(outputs.count.max()) * len(job.rows)
-        turns = []
         for place, handle in job.places():
             count, request, checked = int(outputs.count[place]), handle.request, len(handle.tokens)
             sampled = handle.tokens + outputs.tokens[place, :count].tolist()
@@ -317,11 +344,10 @@ class Engine:
             handle.tokens = sampled[: checked + count]
             handle.logprobs += outputs.logprobs[place, :count].tolist()
             handle.pending = handle.tokens[-1:]
-            self._memory.advance(handle.row, count)
+            self._memory.fill(handle.row, count)
             self.stats.sampled_tokens += count
             if end := self._ending(handle, cut is not None or bool(outputs.stopped[place])):
-                turns.append(self._end(handle, end))
-        return turns
+                self._end(handle, end)
 
     def _ending(self, handle: Handle, stopped: bool) -> str:
         """Why the handle's turn is over; "" when it is not."""
@@ -336,15 +362,16 @@ class Engine:
         context = self.settings.max_len - handle.row.length - len(handle.pending)
         return min(handle.budget - len(handle.tokens), context)
 
-    def _end(self, handle: Handle, end: str) -> Turn:
+    def _end(self, handle: Handle, end: str) -> None:
         """A turn that waits for a slot when its time is over ends closed."""
         if handle.row is not None:
             self._running.remove(handle)
-            handle.row.idle, handle.shares = True, None
+            handle.row.idle, handle.awaited = True, None
             self._memory.give_up(handle.row)
-        turn = Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), end, self._version)
+        self._ended.append(
+            Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), end, self._version)
+        )
         handle.tokens, handle.logprobs = [], []
-        return turn
 
     def _prefill_inputs(self, job: Job) -> tuple[np.ndarray, np.ndarray]:
         """Tokens `[R, C]`: all that is pending but the last, which the decode program reads."""
@@ -370,3 +397,9 @@ class Engine:
             top_k[place], top_p[place] = request.top_k, request.top_p
             stop[place, : len(request.stop_ids)] = request.stop_ids
         return DecodeInputs(token, length, budget, seed, noise, temperature, top_k, top_p, stop)
+
+
+def _release(job: Job) -> None:
+    """Nothing is done with the job's rows any more."""
+    for _, handle in job.places():
+        handle.row.busy = False

@@ -40,7 +40,7 @@ class Handle:
 
     Attributes:
         pending: tokens that are known but not yet in the cache.
-        shares: the common prefix that it waits for.
+        awaited: the common prefix that another row reads for it.
         since: number of the job after which it could have had its next one.
         forgotten: tokens that rewritten histories left out.
         tokens, logprobs: what this turn has sampled.
@@ -53,7 +53,7 @@ class Handle:
     budget: int
     deadline: float
     row: Row | None = None
-    shares: Prefix | None = None
+    awaited: Prefix | None = None
     since: int = 0
     forgotten: int = 0
     tokens: list[int] = dataclasses.field(default_factory=list)

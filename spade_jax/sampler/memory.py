@@ -28,7 +28,7 @@ class Row:
         order: rows with smaller numbers go first.
         length: positions that are filled.
         pages: that hold them, and those it will write next.
-        parked: its pages on the host; `pages` is empty then.
+        parked: what its pages held, on the host; `pages` are then those it will go back to.
         busy: a dispatch reads it or will write to it.
         idle: its turn is over.
     """
@@ -66,40 +66,42 @@ class Memory:
         return sum(map(len, self._rows))
 
     def open(self, order: int, tokens: Sequence[int]) -> tuple[Row, Prefix | None] | None:
-        """A row for a prompt and the prefix that it can share, or None when no slot is free, or
-        too few pages are."""
+        """A row for a prompt, which begins with what is known of it, and the longer prefix that
+        somebody still reads. None when no slot is free, or too few pages are."""
         shard = min(range(len(self._rows)), key=lambda shard: len(self._rows[shard]))
         if len(self._rows[shard]) >= self._slots:
             return None
         row = Row(shard, order)
-        prefix = self._prefixes[shard].longest(tokens, row)
-        shared = prefix.length // self._page if prefix else 0
-        needed = self._pages_for(len(tokens) + self._chunk) - shared
-        fits = self._free_up(shard, min(needed, self._count - 1), prefix)
-        if not fits and not all(other.idle for other in self._rows[shard]):
+        awaited = self._begin(row, tokens)
+        needed = self._pages_for(len(tokens) + self._chunk) - len(row.pages)
+        free = self._pages[shard].free + self._prefixes[shard].reclaimable()
+        if needed > free and not all(other.idle for other in self._rows[shard]):
+            self._pages[shard].release(row.pages)
             return None
         self._rows[shard].append(row)
         self._prefixes[shard].announce(row, tokens)
-        return row, prefix
+        return row, awaited
 
-    def prefix_for(self, row: Row, tokens: Sequence[int]) -> Prefix | None:
-        """What the row can share now that the prefix it waited for was given up."""
-        prefix = self._prefixes[row.shard].longest(tokens, row)
+    def go_on(self, row: Row, tokens: Sequence[int]) -> Prefix | None:
+        """The prefix that the empty row waited for has been read, or was given up: as `open`."""
+        awaited = self._begin(row, tokens)
         self._prefixes[row.shard].announce(row, tokens)
-        return prefix
+        return awaited
 
-    def adopt(self, row: Row, prefix: Prefix) -> None:
-        """The empty row begins with a prefix that has been read."""
+    def _begin(self, row: Row, tokens: Sequence[int]) -> Prefix | None:
+        prefix = self._prefixes[row.shard].longest(tokens, row)
+        if prefix is None or prefix.pages is None:
+            return prefix
         self._pages[row.shard].hold(prefix.pages)
         row.pages, row.length = list(prefix.pages), prefix.length
-        self._prefixes[row.shard].progress(row, row.length, row.pages)
+        return None
 
     def fit(self, row: Row, length: int) -> bool:
         """Makes the row ready to be filled up to `length` positions; False when that must wait."""
         pages = self._pages[row.shard]
         first = row.length // self._page
         borrowed = row.pages[first : first + 1]
-        if not row.parked and borrowed and pages.is_shared(borrowed[0]):
+        if not row.parked and borrowed and pages.holders(borrowed[0]) > 1:
             if (own := self._allocate(row)) is None:
                 return False
             self._copy(row.shard, borrowed[0], own)
@@ -135,7 +137,7 @@ class Memory:
                 table[number, : len(held)] = held
         self._cache = self._programs.put(self._cache, table, offsets, recent)
 
-    def advance(self, row: Row, positions: int) -> None:
+    def fill(self, row: Row, positions: int) -> None:
         """So many positions more are filled."""
         row.length += positions
         self._prefixes[row.shard].progress(row, row.length, row.pages)
@@ -169,16 +171,6 @@ class Memory:
 
     def _pages_for(self, length: int) -> int:
         return -(-length // self._page)
-
-    def _free_up(self, shard: int, count: int, spare: Prefix | None) -> bool:
-        """Whether `count` pages are free, after prefixes but `spare` were forgotten if need be."""
-        pages = self._pages[shard]
-        held = spare.pages if spare and spare.pages else ()
-        pages.hold(held)
-        while pages.free < count and self._prefixes[shard].evict():
-            pass
-        pages.release(held)
-        return pages.free >= count
 
     def _allocate(self, row: Row) -> int | None:
         """A page for the row, taken from others if it must be."""

@@ -34,5 +34,5 @@ class Pages:
             if not self._holders[page]:
                 self._free.append(page)
 
-    def is_shared(self, page: int) -> bool:
-        return self._holders[page] > 1
+    def holders(self, page: int) -> int:
+        return self._holders[page]

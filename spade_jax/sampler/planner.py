@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from spade_jax.sampler.handle import Handle
 from spade_jax.sampler.request import EngineSettings
 
-PATIENCE = 8  # jobs that may go before one that waits for more rows
+PATIENCE = 16  # jobs that may go before somebody who could have been in them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Job:
 
 
 class Planner:
-    """Full jobs go first, prefills before decodes. One that is not full goes when nothing better is
-    there, or when somebody has waited for `PATIENCE` jobs."""
+    """Full jobs go first, prefills before decodes, older rows before younger ones. A job that is
+    not full goes when nothing better is there; who has waited for `PATIENCE` jobs goes first."""
 
     def __init__(self, settings: EngineSettings, shards: int):
         self._settings, self._shards = settings, shards
@@ -80,12 +80,15 @@ class Planner:
         for handle in handles:
             alike.setdefault(self.kind(handle), []).append(handle)
         best = min(alike.items(), key=lambda item: self._rank(*item, started), default=None)
-        return best and Job(best[0], self._placed(*best))
+        if best is None:
+            return None
+        kind, members = best
+        members.sort(key=lambda handle: started - handle.since < PATIENCE)  # stable
+        return Job(kind, self._placed(kind, members))
 
     def _rank(self, kind: Kind, handles: Sequence[Handle], started: int) -> tuple:
-        waited = started - min(handle.since for handle in handles)
+        overdue = started - min(handle.since for handle in handles) >= PATIENCE
         missing = max(0, self.rows(kind) - len(handles))
-        overdue = waited >= PATIENCE and missing > 0
         return not overdue, missing > 0, kind.width is None, missing
 
     def _placed(self, kind: Kind, handles: Sequence[Handle]) -> list[Handle | None]:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
@@ -36,6 +36,7 @@ class Prefixes:
         self._pages, self._page, self._chunk = pages, page, chunk
         self._known: OrderedDict[bytes, Prefix] = OrderedDict()  # the longest unused first
         self._reading: dict[Hashable, list[tuple[bytes, Prefix]]] = {}
+        self._held: Counter[int] = Counter()  # how many prefixes hold each page
 
     def longest(self, tokens: Sequence[int], asking: Hashable) -> Prefix | None:
         """The longest known prefix of `tokens`, perhaps still being read, but not by who asks."""
@@ -49,14 +50,17 @@ class Prefixes:
         return self._known[keys[-1]] if keys else None
 
     def announce(self, reader: Hashable, tokens: Sequence[int]) -> None:
-        """`reader` will read `tokens`: others with that beginning may wait for it."""
-        mine = []
-        for length, key in self._prefixes(tokens):
-            if key not in self._known:
-                mine.append((key, Prefix(length, reader)))
-        self._known.update(reversed(mine))
-        if mine:
-            self._reading[reader] = mine
+        """`reader` will read `tokens`: others with that beginning may wait for it. It may have
+        announced some of it before."""
+        new = [
+            (key, Prefix(length, reader))
+            for length, key in self._prefixes(tokens)
+            if key not in self._known
+        ]
+        self._known.update(reversed(new))
+        if new:
+            mine = self._reading.get(reader, []) + new
+            self._reading[reader] = sorted(mine, key=lambda known: known[1].length)
 
     def progress(self, reader: Hashable, length: int, pages: Sequence[int]) -> None:
         """`reader` has read so many positions, which lie in `pages`."""
@@ -65,6 +69,7 @@ class Prefixes:
             _, prefix = mine.pop(0)
             prefix.pages, prefix.reader = tuple(pages[: -(-prefix.length // self._page)]), None
             self._pages.hold(prefix.pages)
+            self._held.update(prefix.pages)
         if not mine:
             self._reading.pop(reader, None)
 
@@ -74,15 +79,24 @@ class Prefixes:
             prefix.reader = None
             del self._known[key]
 
+    def reclaimable(self) -> int:
+        """Pages that only prefixes hold."""
+        return sum(map(self._is_reclaimable, self._held))
+
     def evict(self) -> bool:
-        """Drops what has been of no use for longest; False when there is nothing to drop."""
+        """Drops what has been of no use for longest, if only prefixes hold a page of it; False when
+        there is nothing to drop."""
         for key, prefix in self._known.items():
-            if prefix.pages is not None:
+            if prefix.pages and any(map(self._is_reclaimable, prefix.pages)):
                 self._pages.release(prefix.pages)
+                self._held -= Counter(prefix.pages)
                 prefix.pages = None
                 del self._known[key]
                 return True
         return False
+
+    def _is_reclaimable(self, page: int) -> bool:
+        return self._pages.holders(page) == self._held[page]
 
     def _prefixes(self, tokens: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Length and key of every prefix that can be shared, each key hashed on from the last."""

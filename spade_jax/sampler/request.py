@@ -12,18 +12,23 @@ class ContextError(ValueError):
     """A request does not fit the context."""
 
 
+class SettingsError(ValueError):
+    """A setting of the engine is impossible; the message begins with its name."""
+
+
 @dataclasses.dataclass(frozen=True)
 class EngineSettings:
     """Attributes:
     num_slots: episodes that are open at a time.
     max_len: tokens of one episode, prompts and replies together.
     page: positions of one page of the cache. Programs read 0, 1, 2, 4, 8, ... pages of a row.
-    cache_gib: GiB of keys and values on the whole mesh; what does not fit waits or is parked in
-        the host's memory. 0: `max_len` positions for every slot.
+    cache_gib: most GiB of keys and values on the whole mesh; what does not fit waits or is parked
+        in the host's memory. 0: `max_len` positions for every slot. Each of the `streams` needs
+        room for `past_tokens` positions besides.
     prefill_tokens: positions of one prefill dispatch.
     prefill_chunks: lengths of its rows, rising; a turn reads its new tokens in chunks of the last,
         the rest in the shortest that holds it.
-    decode_rows: rows of one decode dispatch; 0: as many as slots.
+    decode_rows: most rows of one decode dispatch; 0: as many as slots.
     decode_chunk: most tokens of one decode dispatch.
     past_tokens: most cached positions that one dispatch reads, which are copied for it: rows that
         are long go fewer together. 0: any number.
@@ -45,13 +50,13 @@ class EngineSettings:
     def __post_init__(self):
         chunks = self.prefill_chunks
         if not chunks or chunks[0] < 1 or list(chunks) != sorted(set(chunks)):
-            raise ValueError(f"prefill_chunks={chunks}: expected rising numbers above 0")
+            raise SettingsError(f"prefill_chunks={chunks}: expected rising numbers above 0")
         for name in ("num_slots", "page", "prefill_tokens", "decode_chunk", "streams"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: expected at least 1")
+                raise SettingsError(f"{name}={getattr(self, name)}: expected at least 1")
         for name in ("cache_gib", "decode_rows", "past_tokens"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name}={getattr(self, name)}: expected at least 0")
+                raise SettingsError(f"{name}={getattr(self, name)}: expected at least 0")
 
     @property
     def context_pages(self) -> int:
@@ -69,19 +74,20 @@ class EngineSettings:
         """Pages of each shard's cache.
 
         Raises:
-            ValueError: the budget does not hold one full context per shard.
+            SettingsError: the budget does not hold one full context per shard.
         """
+        most = self.context_pages * -(-self.num_slots // shards) + 1  # one page is nobody's
         if not self.cache_gib:
-            return self.context_pages * -(-self.num_slots // shards) + 1
+            return most
         page_bytes = position_bytes * self.page
         count = math.floor(self.cache_gib * 2**30 / page_bytes / shards)
-        if count <= self.context_pages:  # one page is nobody's
+        if count <= self.context_pages:
             needed = (self.context_pages + 1) * page_bytes * shards / 2**30
-            raise ValueError(
+            raise SettingsError(
                 f"cache_gib={self.cache_gib}: expected at least {needed:.3g}, which holds one"
                 f" context of max_len={self.max_len} in each of {shards} shards"
             )
-        return count
+        return min(count, most)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +167,7 @@ class Stats:
         return self.sampled_tokens / self.slot_steps if self.slot_steps else 0.0
 
     def rate(self) -> float:
-        """Sampled tokens per second."""
+        """Sampled tokens per second of `advance`."""
         return self.sampled_tokens / self.seconds if self.seconds else 0.0
 
 

@@ -523,3 +523,51 @@ def test_a_closed_handle_leaves_nothing_behind_while_its_job_runs(engine):
     engine.load(engine._loaded, 7)
     (again,) = run(engine, [request(9)])
     assert (turn.tokens, turn.logprobs) == (again.tokens, again.logprobs)
+
+
+def test_one_context_of_pages_is_enough_for_any_load(engine, params):
+    least = opened(params, cache_gib=gib(CONFIG, 7), num_slots=12)
+    tokens = request(0, length=30).tokens
+    nested = [tokens[:12], tokens[:23], tokens, [*tokens[:20], 5, 6, 7]]
+    requests = [Request(nested[k % 4], 9, k, 1.0, ()) for k in range(12)]
+    alone = run(engine, requests)
+    for cancelled in (0, 3):
+        least._memory.forget()
+        handles = [least.submit(item) for item in requests]
+        for _ in range(cancelled):
+            least.advance(timeout=0)
+        for handle in handles[:cancelled]:
+            handle.close()
+        for turn, one in zip(drain(least, handles[cancelled:]), alone[cancelled:], strict=True):
+            assert (turn.tokens, turn.logprobs) == (one.tokens, one.logprobs)
+        for handle in handles:
+            handle.close()
+        assert least._memory.open_rows == 0
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+def test_the_number_of_streams_changes_no_bit(engine, params, streams):
+    other = opened(params, streams=streams)
+    requests = [request(seed, 3 + seed, 5 + seed) for seed in range(12)]
+    for one, two in zip(run(engine, requests), run(other, requests), strict=True):
+        assert (one.tokens, one.logprobs) == (two.tokens, two.logprobs)
+
+
+def test_a_job_that_fails_is_raised_once_and_the_engine_can_be_used_again(params, monkeypatch):
+    engine = opened(params)
+    (want,) = run(engine, [request(3)])
+    decode = engine._programs.decode
+    handles = [engine.submit(request(seed)) for seed in range(3)]
+
+    def fail(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(engine._programs, "decode", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        drain(engine, handles)
+    for handle in handles:
+        handle.close()
+    monkeypatch.setattr(engine._programs, "decode", decode)
+    engine.load(params, 8)
+    (turn,) = run(engine, [request(3)])
+    assert (turn.tokens, turn.logprobs, turn.version) == (want.tokens, want.logprobs, 8)

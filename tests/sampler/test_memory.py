@@ -44,7 +44,7 @@ def memory(parked, pages=9, slots=4):
 
 def grown(memory, row, length):
     assert memory.fit(row, length)
-    memory.advance(row, length - row.length)
+    memory.fill(row, length - row.length)
     return row
 
 
@@ -62,7 +62,7 @@ def test_pages_return_when_their_last_holder_lets_go():
     first, second, third = (pages.allocate() for _ in range(3))
     assert {first, second, third} == {1, 2, 3} and pages.allocate() is None
     pages.hold([first])
-    assert pages.is_shared(first) and not pages.is_shared(second)
+    assert (pages.holders(first), pages.holders(second)) == (2, 1)
     pages.release([first, second])
     assert pages.free == 1 and pages.allocate() == second
     pages.release([first])
@@ -94,15 +94,14 @@ def test_a_prefix_is_waited_for_then_shared_and_copied_before_it_is_written(park
     grown(house, reader, 7)
     mark(house, reader)
     assert prefix.pages == tuple(reader.pages)
-    house.adopt(waiter, prefix)
+    assert house.go_on(waiter, prompt) is None
     assert (waiter.length, waiter.pages) == (7, reader.pages)
     grown(house, waiter, 8)
     assert waiter.pages[0] == reader.pages[0] and waiter.pages[1] != reader.pages[1]
     assert marks(house, waiter) == [1, 1]  # what was read came along
     house.close(reader)
-    later, again = house.open(2, prompt)
-    assert again is prefix, "a prefix outlives its reader"
-    house.adopt(later, again)
+    later, nothing = house.open(2, prompt)
+    assert nothing is None and later.length == 7, "a prefix outlives its reader"
     assert marks(house, later) == [1, 1]
 
 
@@ -115,9 +114,47 @@ def test_a_reader_that_ends_early_leaves_what_it_read_and_gives_up_the_rest(park
     grown(house, reader, 6)
     house.close(reader)
     assert prefix.given_up
-    row, shorter = house.open(2, prompt)
-    assert shorter.length == 6 and shorter.pages
-    assert house.prefix_for(row, prompt) is shorter
+    row, awaited = house.open(2, prompt)
+    assert row.length == 6 and awaited is None
+
+
+def test_who_waited_for_a_reader_that_gave_up_is_waited_for_in_its_place(parked):
+    house = memory(parked, pages=40)
+    short, long = list(range(12)), list(range(18))
+    reader, _ = house.open(0, short)
+    middle, first = house.open(1, long)
+    last, second = house.open(2, long)
+    assert (first.length, second.length) == (12, 18)
+    house.close(reader)
+    assert first.given_up and not second.given_up
+    assert house.go_on(middle, long) is None and middle.length == 0
+    grown(house, middle, 18)
+    assert second.pages and house.go_on(last, long) is None and last.length == 18
+
+
+def test_what_a_row_begins_with_cannot_be_evicted_before_it_reads_on(parked):
+    house = memory(parked)
+    reader, _ = house.open(0, range(12))
+    grown(house, reader, 12)
+    house.close(reader)
+    row, _ = house.open(1, range(20))
+    assert row.length == 12
+    other, _ = house.open(2, range(50, 54))
+    grown(house, other, 4 * 5)
+    assert not house.fit(other, 4 * 6) or len(set(other.pages) & set(row.pages)) == 0
+    assert len(row.pages) == 3
+
+
+def test_a_refused_request_costs_no_prefix(parked):
+    house = memory(parked, pages=10)
+    reader, _ = house.open(0, range(12))
+    grown(house, reader, 12)
+    house.close(reader)
+    running, _ = house.open(1, range(50, 52))
+    grown(house, running, 4 * 4)
+    assert house.open(2, range(60, 90)) is None
+    row, _ = house.open(3, range(12))
+    assert row.length == 12
 
 
 def test_prefixes_are_forgotten_before_rows_are_parked(parked):
