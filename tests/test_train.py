@@ -131,9 +131,9 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
 
 
 def comparable(rows):
-    """Metrics without times and rates, and without what the agent's engine did for its results,
-    which depends on when environments answered."""
-    clocked = ("time/", "rate/", "sampler/agent/")
+    """Metrics without times and rates, and without what the engines did for their results, which
+    depends on when their jobs ended and environments answered."""
+    clocked = ("time/", "rate/", "sampler/")
     return [{k: v for k, v in row.items() if not k.startswith(clocked)} for row in rows]
 
 

@@ -102,11 +102,15 @@ class Memory:
         first = row.length // self._page
         borrowed = row.pages[first : first + 1]
         if not row.parked and borrowed and pages.holders(borrowed[0]) > 1:
-            if (own := self._allocate(row)) is None:
-                return False
-            self._copy(row.shard, borrowed[0], own)
-            pages.release(borrowed)
-            row.pages[first] = own
+            own = self._allocate(row)
+            if own is not None:
+                self._copy(row.shard, borrowed[0], own)
+                pages.release(borrowed)
+                row.pages[first] = own
+            else:
+                self._prefixes[row.shard].let_go(borrowed[0])
+                if pages.holders(borrowed[0]) > 1:
+                    return False
         wanted = self._pages_for(length)
         while len(row.pages) < max(wanted, len(row.parked)):
             if (page := self._allocate(row)) is None:

@@ -88,12 +88,20 @@ class Prefixes:
         there is nothing to drop."""
         for key, prefix in self._known.items():
             if prefix.pages and any(map(self._is_reclaimable, prefix.pages)):
-                self._pages.release(prefix.pages)
-                self._held -= Counter(prefix.pages)
-                prefix.pages = None
-                del self._known[key]
+                self._drop(key)
                 return True
         return False
+
+    def let_go(self, page: int) -> None:
+        """Drops all prefixes that hold the page."""
+        for key in [key for key, prefix in self._known.items() if page in (prefix.pages or ())]:
+            self._drop(key)
+
+    def _drop(self, key: bytes) -> None:
+        prefix = self._known.pop(key)
+        self._pages.release(prefix.pages)
+        self._held -= Counter(prefix.pages)
+        prefix.pages = None
 
     def _is_reclaimable(self, page: int) -> bool:
         return self._pages.holders(page) == self._held[page]

@@ -58,7 +58,7 @@ def test_greedy_decoding_through_the_cache_equals_the_reference(name, overrides)
     def step(tokens, lengths, cache):
         recent = models.init_cache(config, *tokens.shape)
         hidden, recent = models.hidden_cached(config, params, tokens, lengths, cache, recent)
-        return hidden, models.cache.put(cache, rows, lengths, recent)
+        return hidden, models.cache.put(cache, rows[:, None], lengths, recent)  # a page a row
 
     hidden, cache = step(prompt, jnp.zeros(batch, jnp.int32), cache)
     got = []

@@ -106,7 +106,7 @@ def greedy(config, params, prompt, limit):
     def step(params, tokens, length, cache):
         recent = models.init_cache(config, *tokens.shape)
         hidden, recent = models.hidden_cached(config, params, tokens, length, cache, recent)
-        return hidden, models.cache.put(cache, row, length, recent)
+        return hidden, models.cache.put(cache, row[:, None], length, recent)  # one page
 
     tokens, length, out = jnp.array([prompt]), row, []
     while len(out) < limit and 2 not in out:

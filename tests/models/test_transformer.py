@@ -7,13 +7,17 @@ import pytest
 
 from spade_jax import models, parallel
 
+PAGE = 8
 
-def read(config, params, tokens, lengths, cache, slots):
+
+def read(config, params, tokens, length, cache, pages):
     """Reads tokens behind cache rows: hidden states and the cache, as one dispatch does it."""
-    past = models.cache.take(cache, slots, int(max(lengths)))
+    lengths = jnp.full(len(tokens), length)
+    past = models.cache.take(cache, pages)
     recent = models.init_cache(config, *tokens.shape, stacked=isinstance(cache, dict))
     hidden, recent = models.hidden_cached(config, params, tokens, lengths, past, recent)
-    return hidden, models.cache.put(cache, slots, lengths, recent)
+    behind = pages[:, length // PAGE :]
+    return hidden, models.cache.put(cache, behind, lengths % PAGE, recent)
 
 
 @pytest.mark.parametrize("stacked", [True, False])
@@ -23,26 +27,31 @@ def test_cache_rows_in_any_slot_equal_the_packed_forward(stacked):
     ids = jax.random.randint(jax.random.key(1), (3, 12), 0, config.vocab_size)
     positions = jnp.broadcast_to(jnp.arange(12), ids.shape)
     want = models.hidden_packed(config, params, ids, positions, jnp.ones_like(ids))
-    cache, slots = models.init_cache(config, 6, 16, stacked), jnp.array([4, 0, 3])
+    cache = models.init_cache(config, 8, PAGE, stacked)
+    pages = jnp.array([[4, 1], [2, 6], [5, 3]])
     params = params if stacked else models.unstack(params)
-    first, cache = read(config, params, ids[:, :7], jnp.zeros(3, jnp.int32), cache, slots)
-    rest, cache = read(config, params, ids[:, 7:], jnp.full(3, 7), cache, slots)
-    np.testing.assert_allclose(jnp.concatenate([first, rest], 1), want, atol=1e-5)
-    untouched = jnp.array([1, 2, 5])
-    assert all(
-        not leaf.any() for leaf in jax.tree.leaves(models.cache.take(cache, untouched, 16))
-    )
+    first, cache = read(config, params, ids[:, :7], 0, cache, pages)
+    second, cache = read(config, params, ids[:, 7:9], 7, cache, pages)  # over the edge of a page
+    rest, cache = read(config, params, ids[:, 9:], 9, cache, pages)
+    np.testing.assert_allclose(jnp.concatenate([first, second, rest], 1), want, atol=1e-5)
+    untouched = models.cache.take(cache, jnp.array([[0], [7]]))
+    assert not any(leaf.any() for leaf in jax.tree.leaves(untouched))
 
 
-def test_rows_beyond_the_cache_are_left_out_and_copies_are_equal():
+def test_writes_keep_what_is_around_them_and_copies_are_equal():
     config = models.preset("tiny", num_layers=2)
-    cache = models.init_cache(config, 3, 8)
-    new = jax.tree.map(lambda leaf: leaf + 1.0, models.init_cache(config, 2, 2))
-    cache = models.cache.put(cache, jnp.array([1, 3]), jnp.array([4, 4]), new)
-    assert np.flatnonzero(np.asarray(cache["k"]).any((0, 2, 3, 4))).tolist() == [1]
-    assert np.flatnonzero(np.asarray(cache["v"]).any((0, 1, 2, 4))).tolist() == [4, 5]
-    cache = models.cache.copy(cache, jnp.array([1]), jnp.array([2]), 5)
-    assert np.flatnonzero(np.asarray(cache["k"][:, 2]).any((0, 1, 2))).tolist() == [4]
+    cache = models.init_cache(config, 4, PAGE)
+    new = jax.tree.map(lambda leaf: leaf + 1.0, models.init_cache(config, 1, 3))
+    cache = models.cache.put(cache, jnp.array([[1, 2]]), jnp.array([6]), new)
+    cache = models.cache.put(cache, jnp.array([[2, 0]]), jnp.array([4]), new)
+    filled = {"k": (0, 2, 3), "v": (0, 2, 4)}
+    for name, others in filled.items():
+        seen = np.asarray(cache[name]).any(others)  # [pages, positions]
+        assert [np.flatnonzero(page).tolist() for page in seen] == [[], [6, 7], [0, 4, 5, 6], []]
+    cache = models.cache.copy(cache, jnp.array([2, 0]), jnp.array([3, 0]))
+    for leaf in cache.values():
+        np.testing.assert_array_equal(leaf[:, 3], leaf[:, 2])
+
 
 
 def test_packed_segments_do_not_see_each_other():

@@ -543,6 +543,9 @@ def test_one_context_of_pages_is_enough_for_any_load(engine, params):
         for handle in handles:
             handle.close()
         assert least._memory.open_rows == 0
+    whole = request(1, length=41, budget=40, stop=())  # it fills all pages, its prompt's last too
+    (turn,), (want,) = run(least, [whole]), run(engine, [whole])
+    assert (turn.end, turn.tokens, turn.logprobs) == ("context", want.tokens, want.logprobs)
 
 
 @pytest.mark.parametrize("streams", [1, 3])
