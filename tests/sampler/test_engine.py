@@ -38,6 +38,12 @@ def opened(params, **changes):
 
 
 @pytest.fixture(scope="module")
+def small(params):
+    """An engine with twice the pages of one context, so that rows are parked."""
+    return opened(params, cache_gib=gib(CONFIG, 13))
+
+
+@pytest.fixture(scope="module")
 def engine(params):
     engine = opened(params)
     assert SETTINGS.past_lengths() == (0, 8, 16, 32, 48)
@@ -320,10 +326,11 @@ class Script:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_random_arrivals_turns_rewrites_and_cancels_change_no_bit(engine, params, seed):
+def test_random_arrivals_turns_rewrites_and_cancels_change_no_bit(engine, small, seed):
     """Half of them with so few pages that rows are parked."""
     rng = np.random.default_rng(seed)
-    busy = engine if seed % 2 else opened(params, cache_gib=gib(CONFIG, 12))
+    busy = engine if seed % 2 else small
+    busy._memory.forget()
     scripts, live = [], {}
     for _ in range(60):
         if len(scripts) < 14 and rng.random() < 0.6:
@@ -402,8 +409,7 @@ def test_a_mesh_samples_the_learners_policy(config, sizes):
         np.testing.assert_allclose(turn.logprobs, want, atol=1e-4)
 
 
-def test_a_small_budget_parks_rows_and_changes_no_bit(engine, params):
-    small = opened(params, cache_gib=gib(CONFIG, 14))  # a context has 6
+def test_a_small_budget_parks_rows_and_changes_no_bit(engine, small):
     requests = [request(seed, 10 + seed, 20, stop=()) for seed in range(6)]
     seen = []
     for which in (engine, small):
