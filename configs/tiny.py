@@ -57,6 +57,7 @@ def get_config():
         c.sampler[role].page = 64
         c.sampler[role].cache_gib = 0.0
         c.sampler[role].past_tokens = 0
+    c.sampler.warm_up = False  # a program takes a second, when it is first needed
     c.sampler.designer.num_slots = 24
     c.sampler.designer.max_len = 256
     c.sampler.agent.num_slots = 96
