@@ -59,7 +59,7 @@ def operation_shares() -> dict[str, float]:
     programs, params = engine._programs, engine._params  # looked into, not used
     past = engine._memory.past([None] * ROWS, PAST)
     inputs = decode_inputs(ROWS, PAST - 1, engine.settings.decode_chunk)
-    compiled = programs._decode.lower(params, past, inputs).compile()
+    compiled = programs.decode.lower(params, past, inputs).compile()
     groups = dict(_groups(compiled.as_text()))
     call = lambda: jax.block_until_ready(programs.decode(params, past, inputs))  # noqa: E731
     call()

@@ -11,7 +11,7 @@ import sandbox_runner
 from spade_jax import parallel, seeding, warm_start
 from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
-from spade_jax.envs import Player, PlaySettings
+from spade_jax.envs import Player
 from spade_jax.envs.library import FAMILIES
 from spade_jax.grounding import Corpus, open_corpus
 from spade_jax.language import Language
@@ -25,6 +25,7 @@ from spade_jax.rl import (
     OptimizerSettings,
     RewardSettings,
 )
+from spade_jax.rollout import PlaySettings
 from spade_jax.sampler import Engine, EngineSettings, SettingsError
 
 

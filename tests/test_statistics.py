@@ -6,7 +6,7 @@ import pytest
 
 from spade_jax import statistics
 from spade_jax.designer import Environment
-from spade_jax.rollout import Episode, Task, Trajectory
+from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 
 
 def environment(name, hint=(), plain=(), **more):
@@ -17,7 +17,7 @@ def environment(name, hint=(), plain=(), **more):
 
 
 def episode(reward, outcome="terminated", seed=0):
-    made = Episode(Task(None, seed, 0, 1.0, 5, 8))
+    made = Episode(Task(None, seed, 0, PlaySettings(1.0, 5, 8)))
     made.outcome, made.reward = outcome, reward
     return made
 

@@ -9,7 +9,15 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, Feedback, ImmediateWorld, Task, Trajectory, play
+from spade_jax.rollout import (
+    Episode,
+    Feedback,
+    ImmediateWorld,
+    PlaySettings,
+    Task,
+    Trajectory,
+    play,
+)
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -90,6 +98,9 @@ def write_designs(
     step: int,
 ) -> list[Environment]:
     """One draft per request, parsed but not yet validated."""
+    how = PlaySettings(
+        settings.temperature, 1, settings.max_new_tokens, settings.top_k, settings.top_p
+    )
     tasks = [
         Task(
             place=designer_prompt(
@@ -101,11 +112,7 @@ def write_designs(
             ),
             seed=0,
             sample_seed=request.sample_seed,
-            temperature=settings.temperature,
-            max_turns=1,
-            max_new_tokens=settings.max_new_tokens,
-            top_k=settings.top_k,
-            top_p=settings.top_p,
+            settings=how,
         )
         for request in requests
     ]

@@ -6,22 +6,9 @@ from collections.abc import Sequence
 from sandbox_runner import BlockingPool, Session
 from spade_jax.envs.world import SandboxWorld, Seat
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, Task, play
+from spade_jax.rollout import Episode, PlaySettings, Task, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer
-
-
-@dataclasses.dataclass(frozen=True)
-class PlaySettings:
-    """How the agent plays: fields of `Task`, see there."""
-
-    temperature: float
-    max_turns: int
-    max_new_tokens: int
-    top_k: int = 0
-    top_p: float = 1.0
-    stop_strings: tuple[str, ...] = ()
-    timeout: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +48,7 @@ class Player:
             settings.max_turns,
         )
         tasks = [
-            Task(
-                place=Seat(session, request.hint),
-                seed=request.seed,
-                sample_seed=request.sample_seed,
-                **dataclasses.asdict(settings),
-            )
+            Task(Seat(session, request.hint), request.seed, request.sample_seed, settings)
             for session, (_, request) in zip(sessions, wanted, strict=True)
         ]
         try:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from spade_jax import seeding
-from spade_jax.envs import Player, PlayRequest, PlaySettings, Program
+from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.eval.held_out import HeldOut
+from spade_jax.rollout import PlaySettings
 from spade_jax.statistics import mean, standard_error
 
 

@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from spade_jax import rooms as rooms_lib
 from spade_jax import seeding, train
-from spade_jax.envs import Player, PlayRequest, PlaySettings, Program
+from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.language import Language
 from spade_jax.modes.opening import (
     ModeError,
@@ -23,6 +23,7 @@ from spade_jax.modes.opening import (
 from spade_jax.modes.scoring import score
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
+from spade_jax.rollout import PlaySettings
 from spade_jax.rooms import Rooms
 from spade_jax.sampler import ContextError, Engine, Request
 from spade_jax.text import Message

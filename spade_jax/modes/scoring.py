@@ -1,9 +1,9 @@
 """Held-out scores of a state."""
 
 from spade_jax import seeding
-from spade_jax.envs import PlaySettings
 from spade_jax.eval import evaluate, held_out
 from spade_jax.progress import Progress
+from spade_jax.rollout import PlaySettings
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 

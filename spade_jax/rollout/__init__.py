@@ -1,5 +1,14 @@
 from spade_jax.rollout.play import Episode, play
 from spade_jax.rollout.trajectory import Trajectory
-from spade_jax.rollout.world import Feedback, ImmediateWorld, Task, World
+from spade_jax.rollout.world import Feedback, ImmediateWorld, PlaySettings, Task, World
 
-__all__ = ["Episode", "Feedback", "ImmediateWorld", "Task", "Trajectory", "World", "play"]
+__all__ = [
+    "Episode",
+    "Feedback",
+    "ImmediateWorld",
+    "PlaySettings",
+    "Task",
+    "Trajectory",
+    "World",
+    "play",
+]

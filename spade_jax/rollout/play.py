@@ -136,12 +136,12 @@ class _Table:
             self._leave(task)
 
     def _open(self, episode: Episode, first: Feedback) -> None:
-        task, chat = episode.task, self._chat
+        task, how, chat = episode.task, episode.task.settings, self._chat
         episode.transcript += [*task.system, Message("user", first.text)]
         tokens = chat.open(episode.transcript)
         request = Request(
-            tokens, task.max_new_tokens, task.sample_seed, task.temperature, chat.stop_ids,
-            task.top_k, task.top_p, task.stop_strings, chat.decode, task.timeout,
+            tokens, how.max_new_tokens, task.sample_seed, how.temperature, chat.stop_ids,
+            how.top_k, how.top_p, how.stop_strings, chat.decode, how.timeout,
         )  # fmt: skip
         try:
             handle = self._engine.submit(request)
@@ -149,7 +149,7 @@ class _Table:
             episode.outcome = "context"
             return
         self._handles[task], self._owners[handle] = handle, task
-        row = Trajectory(temperature=task.temperature)
+        row = Trajectory(temperature=how.temperature)
         row.append_context(tokens)
         episode.trajectories.append(row)
 
@@ -157,7 +157,7 @@ class _Table:
         task = episode.task
         episode.reward = answer.reward
         message = Message("user", answer.text)
-        if answer.terminated or answer.truncated or len(episode.replies) >= task.max_turns:
+        if answer.terminated or answer.truncated or len(episode.replies) >= task.settings.max_turns:
             episode.outcome = "terminated" if answer.terminated else "truncated"
             episode.transcript.append(message)
             return
@@ -169,7 +169,9 @@ class _Table:
         if not rewritten:
             tail = [*closed[len(row.tokens) : kept], *tail]
         try:
-            self._handles[task].extend(tail, task.max_new_tokens, kept if rewritten else None)
+            self._handles[task].extend(
+                tail, task.settings.max_new_tokens, kept if rewritten else None
+            )
         except ContextError:
             episode.outcome = "context"
             return

@@ -7,6 +7,29 @@ from sandbox_runner import EnvError
 from spade_jax.text import Message
 
 
+@dataclasses.dataclass(frozen=True)
+class PlaySettings:
+    """How an episode is played.
+
+    Attributes:
+        temperature: of the policy; 0 is greedy.
+        max_turns: replies before the episode is truncated.
+        max_new_tokens: of one reply; a reply cut there ends the episode.
+        top_k, top_p: the policy says the likeliest tokens only; 0 and 1: all.
+        stop_strings: texts that end a reply, besides the template's stop ids.
+        timeout: seconds that a reply may take, the wait for a slot included; None: any. One cut
+            there ends the episode.
+    """
+
+    temperature: float
+    max_turns: int
+    max_new_tokens: int
+    top_k: int = 0
+    top_p: float = 1.0
+    stop_strings: tuple[str, ...] = ()
+    timeout: float | None = None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
     """One episode to play; equal to nothing but itself.
@@ -15,26 +38,13 @@ class Task:
         place: what the world needs to find the episode, for example a sandbox session.
         seed: the environment's seed.
         sample_seed: the sampler's noise seed.
-        temperature: of the policy; 0 is greedy.
-        max_turns: replies before the episode is truncated.
-        max_new_tokens: of one reply; a reply cut there ends the episode.
-        top_k, top_p: the policy says the likeliest tokens only; 0 and 1: all.
-        stop_strings: texts that end a reply, besides the template's stop ids.
-        timeout: seconds that a reply may take, the wait for a slot included; None: any. One cut
-            there ends the episode.
         system: messages before the first observation.
     """
 
     place: Any
     seed: int
     sample_seed: int
-    temperature: float
-    max_turns: int
-    max_new_tokens: int
-    top_k: int = 0
-    top_p: float = 1.0
-    stop_strings: tuple[str, ...] = ()
-    timeout: float | None = None
+    settings: PlaySettings
     system: tuple[Message, ...] = ()
 
 

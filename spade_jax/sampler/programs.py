@@ -57,7 +57,8 @@ class Programs:
 
     Rows and pages are split over the mesh's data axes into `shards`: a row's pages lie in its own
     shard and are numbered within it, so that nothing crosses devices but what the model's own
-    products need.
+    products need. `take`, `put` and `copy` are those of `models.cache`; `prefill(params, past,
+    tokens, lengths)` and `decode(params, past, inputs)` are `_prefill` and `_decode` below.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class Programs:
             lambda: models.init_cache(config, self.shards * pages, page, not self._unstack),
             out_shardings=held,
         )
-        self._prefill = jax.jit(functools.partial(_prefill, config), out_shardings=held)
-        self._decode = jax.jit(
+        self.prefill = jax.jit(functools.partial(_prefill, config), out_shardings=held)
+        self.decode = jax.jit(
             functools.partial(_decode, config, chunk),
             out_shardings=(held, parallel.replicated(mesh)),
         )  # fmt: skip
@@ -100,26 +101,20 @@ class Programs:
         params = models.cast(self._config, params)
         return self._layers(params) if self._unstack else params
 
-    def prefill(self, params, past, tokens, lengths) -> kv.Cache:
-        """Keys and values of known tokens `[R, C]` that follow the `lengths` `[R]` of `past`."""
-        return self._prefill(params, past, tokens, lengths)
-
-    def decode(self, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
-        """Samples up to a chunk of tokens in every row with a budget; their keys and values."""
-        return self._decode(params, past, inputs)
-
     def compiles(self) -> int:
         """Distinct programs compiled so far."""
-        jitted = (self.take, self.put, self.copy, self._prefill, self._decode)
+        jitted = (self.take, self.put, self.copy, self.prefill, self.decode)
         return sum(function._cache_size() for function in jitted)
 
 
-def _prefill(config, params, past, tokens, lengths):
+def _prefill(config, params, past, tokens, lengths) -> kv.Cache:
+    """Keys and values of known tokens `[R, C]` that follow the `lengths` `[R]` of `past`."""
     recent = models.init_cache(config, *tokens.shape, _stacked(past))
     return models.hidden_cached(config, params, tokens, lengths, past, recent)[1]
 
 
-def _decode(config, chunk, params, past, inputs: DecodeInputs):
+def _decode(config, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
+    """Samples up to a chunk of tokens in every row with a budget; their keys and values."""
     rows = inputs.token.shape[0]
     outputs = DecodeOutputs(
         tokens=jnp.zeros((rows, chunk), jnp.int32),

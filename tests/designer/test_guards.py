@@ -14,7 +14,7 @@ from spade_jax.designer import (
 )
 from spade_jax.designer.guards import reject_degenerate, repeat_share, replay_wins
 from spade_jax.envs.library import FAMILIES
-from spade_jax.rollout import Episode, Task, Trajectory
+from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
 
 CONSTANT = '''
@@ -46,7 +46,7 @@ def environment(source, skill="spatial reasoning", name="e"):
 
 
 def won(*replies):
-    episode = Episode(Task(None, 0, 0, 1.0, 5, 8))
+    episode = Episode(Task(None, 0, 0, PlaySettings(1.0, 5, 8)))
     episode.transcript = [Message("assistant", reply) for reply in replies]
     episode.outcome, episode.reward = "terminated", 1.0
     return episode

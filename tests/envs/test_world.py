@@ -3,11 +3,12 @@
 import pytest
 
 from sandbox_runner import BlockingPool, EnvError, Limits, RunnerError
-from spade_jax.envs import Player, PlayRequest, PlaySettings, Program, SandboxWorld, Seat
+from spade_jax.envs import Player, PlayRequest, Program, SandboxWorld, Seat
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Feedback, Task
+from spade_jax.rollout import Feedback, PlaySettings, Task
 from spade_jax.sampler import ContextError, Request
 
+SETTINGS = PlaySettings(1.0, 9, 9)
 ECHO = """
 class EchoEnv:
     def reset(self, seed=None):
@@ -33,7 +34,7 @@ def seated(pool):
         sessions = pool.open([ECHO] * count)
         opened.extend(sessions)
         tasks = [
-            Task(Seat(session, hint), seed, 0, 1.0, 9, 9) for seed, session in enumerate(sessions)
+            Task(Seat(session, hint), seed, 0, SETTINGS) for seed, session in enumerate(sessions)
         ]
         world = SandboxWorld(pool, Prompts("compact"))
         return world, tasks, reset(world, tasks)
@@ -75,7 +76,7 @@ def test_a_slow_environment_holds_nobody_back_and_meets_its_deadline(seated):
 def test_without_a_session_the_episode_is_void_at_once(seated):
     world, _, _ = seated(1)
     error = EnvError("load", "no such module")
-    (feedback,) = reset(world, [Task(Seat(error), 0, 0, 1.0, 9, 9)])
+    (feedback,) = reset(world, [Task(Seat(error), 0, 0, SETTINGS)])
     assert feedback == Feedback(error=error)
 
 

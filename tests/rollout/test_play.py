@@ -7,7 +7,7 @@ import pytest
 
 from sandbox_runner import EnvError
 from spade_jax import models, parallel
-from spade_jax.rollout import Feedback, ImmediateWorld, Task, play
+from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, play
 from spade_jax.sampler import Engine, EngineSettings
 from spade_jax.text import Message
 
@@ -85,8 +85,9 @@ def engine():
     return engine
 
 
-def task(*answers, sample_seed=0, max_turns=4, max_new_tokens=400, **more):
-    return Task(list(answers), 0, sample_seed, 1.0, max_turns, max_new_tokens, **more)
+def task(*answers, sample_seed=0, max_turns=4, max_new_tokens=400, system=(), **more):
+    settings = PlaySettings(1.0, max_turns, max_new_tokens, **more)
+    return Task(list(answers), 0, sample_seed, settings, system)
 
 
 def win(reward=1.0):

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from spade_jax import models, parallel
-from spade_jax.rollout import Feedback, ImmediateWorld, Task, play
+from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, play
 from spade_jax.sampler import Engine, EngineSettings, Turn
 from spade_jax.text import ChatML, Message, Qwen3Chat
 
 THOUGHT = "<think>\nMiddle first.\n</think>\n\n"
+SETTINGS = PlaySettings(0.5, 9, 99)
 SYSTEM = (Message("system", "Play."),)
 
 
@@ -73,7 +74,7 @@ class ScriptedEngine:
 def played(chat, tokenizer, replies):
     """The episode of some replies and what was said in which context."""
     engine = ScriptedEngine([[*tokenizer.encode(text), *chat.stop_ids] for text in replies])
-    task = Task(len(replies), 0, 0, 0.5, 9, 99, system=SYSTEM)
+    task = Task(len(replies), 0, 0, SETTINGS, system=SYSTEM)
     (episode,) = play(engine, chat, Game(), [task])
     assert episode.outcome == "terminated" and engine.open == 0
     return episode, engine.said
@@ -119,7 +120,7 @@ def test_each_turn_is_a_row_where_each_is_rewritten(chatml_tokenizer):
 def test_a_reply_that_a_string_stopped_is_closed_as_context(chatml_tokenizer, thinking):
     chat = Qwen3Chat(chatml_tokenizer, thinking)
     engine = ScriptedEngine([chatml_tokenizer.encode("</answer>")] * 2)
-    (episode,) = play(engine, chat, Game(), [Task(2, 0, 0, 0.5, 9, 99, system=SYSTEM)])
+    (episode,) = play(engine, chat, Game(), [Task(2, 0, 0, SETTINGS, system=SYSTEM)])
     assert sampled(episode.trajectories) == engine.said
     assert len(episode.trajectories) == (2 if thinking is False else 1)
     assert list(engine.said[1][0]) == chat.open(episode.transcript[:4])
@@ -129,7 +130,7 @@ def test_a_reply_that_a_string_stopped_is_closed_as_context(chatml_tokenizer, th
 def test_a_reply_that_took_too_long_ends_the_episode(chatml_tokenizer, said):
     engine = ScriptedEngine([said], "deadline")
     game = Game()
-    (episode,) = play(engine, ChatML(chatml_tokenizer), game, [Task(1, 0, 0, 0.5, 9, 99)])
+    (episode,) = play(engine, ChatML(chatml_tokenizer), game, [Task(1, 0, 0, SETTINGS)])
     assert (episode.outcome, episode.unfinished, game.turn) == ("deadline", True, 0)
     assert (episode.final_return, episode.num_sampled()) == (0.0, len(said))
     assert engine.open == 0 and len(episode.trajectories) == bool(said)
@@ -153,7 +154,7 @@ def test_the_model_gives_the_rows_their_logprobs(chatml_tokenizer):
     engine = Engine(config, parallel.make_mesh({}, jax.devices()[:1]), settings)
     engine.load(params, 0)
     chat = Qwen3Chat(chatml_tokenizer, thinking=False)
-    tasks = [Task(9, 0, seed, 1.0, 3, 400, system=SYSTEM) for seed in range(16)]
+    tasks = [Task(9, 0, seed, PlaySettings(1.0, 3, 400), system=SYSTEM) for seed in range(16)]
     episodes = play(engine, chat, Game(), tasks)
     rows = [row for episode in episodes for row in episode.trajectories]
     assert len(rows) > len(episodes) + 2
