@@ -77,8 +77,9 @@ def _parse(argv: list[str]) -> list[str]:
     try:
         return app.parse_flags_with_usage(argv)
     except (AttributeError, KeyError) as error:
+        said = " ".join(str(error.args[0]).split())  # a KeyError's own text is quoted
         print(
-            f"ConfigError: unknown setting {error}: expected a key of configs/base.py",
+            f"ConfigError: unknown setting {said}: expected a key of configs/base.py",
             file=sys.stderr,
         )
         sys.exit(2)
