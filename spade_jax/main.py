@@ -77,7 +77,9 @@ def _parse(argv: list[str]) -> list[str]:
     try:
         return app.parse_flags_with_usage(argv)
     except (AttributeError, KeyError) as error:
-        said = " ".join(str(error.args[0]).split())  # a KeyError's own text is quoted
+        while isinstance(error.args[0], KeyError):
+            error = error.args[0]
+        said = " ".join(str(error.args[0]).split())  # the text of a KeyError is quoted once more
         print(
             f"ConfigError: unknown setting {said}: expected a key of configs/base.py",
             file=sys.stderr,
