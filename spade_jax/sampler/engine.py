@@ -11,7 +11,7 @@ their environments, which costs nothing. Who shares a job, a slot or a page neve
 prefill chunks are cut from each turn's own start, a decode chunk begins where the turn or its last
 chunk ended, what a row reads and with how many others depends on its own length only, and noise is
 keyed by (request seed, number of the token). Log-probs are bit-equal whatever slot, neighbours or
-load a request meets (tests/sampler/test_engine.py).
+load a request meets (tests/sampler).
 """
 
 import contextlib
