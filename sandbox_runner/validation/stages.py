@@ -32,12 +32,17 @@ def determinism(evidence: Evidence) -> str | None:
 
 
 def isolation(evidence: Evidence) -> str | None:
-    """A transcript does not change because other episodes or instances share the process."""
+    """A transcript does not change because other episodes or instances share the process.
+
+    A program that draws from a small range without seeding can pass `determinism` by luck and end
+    here, so the reason names both causes.
+    """
     for crowded in (evidence.crowded, evidence.last):
         if crowded is not None and (where := difference(evidence.fresh, crowded)):
             return (
                 f"an earlier episode or another instance changed an episode ({where}): keep all "
-                "state on self and set all of it in reset, none on the class or the module"
+                "state on self and set all of it in reset, none on the class or the module, and draw "
+                "from random only after seeding it in reset"
             )
     return None
 

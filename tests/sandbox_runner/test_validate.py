@@ -54,7 +54,9 @@ MADE = {
     "random never seeded by the program": (
         {"reset": "self.answer = random.randint(1000, 9999)"}, None
     ),
-    "draws of its own": ({"reset": "self.answer = random.Random().randint(0, 9)"}, "determinism"),
+    "draws of its own": (
+        {"reset": "self.answer = random.Random().randint(0, 10**12)"}, "determinism"
+    ),
     "entropy only on a win": ({"win": "str(random.SystemRandom().random())"}, "determinism"),
     "the clock": ({"reply": "f'No, at {time.time()}.'"}, "determinism"),
     "one task": ({"reset": "self.answer = 4321"}, "constant"),
