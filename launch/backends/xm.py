@@ -1,0 +1,2 @@
+def plan(request):
+    raise NotImplementedError
