@@ -19,7 +19,10 @@ def main(launcher: str, cores: str, *command: str) -> None:
             sys.exit(f"the launcher {launcher} is gone")
         if cores:
             os.sched_setaffinity(0, map(int, cores.split(",")))
-    os.execvp(command[0], command)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ def _text(help_: str, default: str = ""):
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    topology: str = _text("Slice, as the ahead-of-time check calls it: v5p:4x4x4.")
-    image: str = _text("Container with this code: REGION-docker.pkg.dev/PROJECT/REPO/NAME:TAG.")
+    topology: str = _text("Slice, as the ahead-of-time check calls it, v5p:4x4x4.")
+    image: str = _text("Container with this code, REGION-docker.pkg.dev/PROJECT/REPO/NAME:TAG.")
     service_account: str = _text(
         "Who the run is; must be able to write the bucket. tpu_vm: an e-mail address; empty: the "
         "project's default. gke: a Kubernetes service account; empty: the namespace's default."
@@ -26,7 +26,7 @@ class Cluster:
     spot: bool = dataclasses.field(
         default=False, metadata={"help": "Cheaper chips that may be taken away at any time."}
     )
-    project: str = _text("tpu_vm: Google Cloud project.")
+    project: str = _text("tpu_vm: project of Google Cloud.")
     zone: str = _text("tpu_vm: zone, us-east5-a.")
     runtime: str = _text("tpu_vm: TPU software version; empty: the usual one of the generation.")
     network: str = _text("tpu_vm: network of the VMs.", "default")
@@ -35,11 +35,14 @@ class Cluster:
     queue: str = _text("gke: Kueue queue; empty: none.")
 
     def need(self, backend: str, *names: str) -> None:
-        """Raises LaunchError for the first of these fields that is empty."""
-        for field in dataclasses.fields(self):
-            if field.name in names and not getattr(self, field.name):
-                raise LaunchError(f"--{field.name} is missing; {backend} needs it: "
-                                  f"{field.metadata['help']}")
+        """Raises LaunchError where some of these fields are empty; it names them all."""
+        missing = [
+            f"--{field.name} ({field.metadata['help'].rstrip('.')})"
+            for field in dataclasses.fields(self)
+            if field.name in names and not getattr(self, field.name)
+        ]
+        if missing:
+            raise LaunchError(f"{backend} also needs {', '.join(missing)}")
 
 
 CLUSTERS: Mapping[str, Cluster] = {

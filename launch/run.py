@@ -19,6 +19,7 @@ from launch.clusters import CLUSTERS, Cluster
 from launch.errors import LaunchError
 from launch.jobs import Limits, State, run_jobs
 from launch.plan import Plan, Request
+from launch.summary import log_tail, summary
 from launch.sweeps import SWEEPS, Sweep
 from launch.units import check_settings, units
 
@@ -36,8 +37,9 @@ FOLDER = flags.DEFINE_string(
     "runs/launch/ and the workdir's last name."
 )  # fmt: skip
 PREEMPTIONS = flags.DEFINE_integer(
-    "max_preemptions", 20, "How often a unit that was preempted is run again.", lower_bound=0
-)
+    "max_preemptions", 20, "How often a unit that was preempted is run again; gke: no limit.",
+    lower_bound=0,
+)  # fmt: skip
 FAILURES = flags.DEFINE_integer(
     "max_failures", 5, "Pods: how often a unit that failed there is started again.", lower_bound=0
 )
@@ -99,14 +101,10 @@ def execute(plan: Plan, folder: pathlib.Path, limits: Limits) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     records = run_jobs(plan.jobs, folder, limits)
-    import rich  # after the work: --dry_run is instant
-
-    from launch.summary import log_tail, summary
-
     for job in plan.jobs:
         if records[job.name].state == State.FAILED:
             print(f"==> {job.path(folder, '.log')}\n{log_tail(job, folder)}")
-    rich.print(summary(plan.jobs, records, folder))
+    print(summary(plan.jobs, records, folder))
     return int(any(record.state != State.FINISHED for record in records.values()))
 
 

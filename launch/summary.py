@@ -3,8 +3,6 @@
 import pathlib
 from collections.abc import Mapping, Sequence
 
-from rich.table import Table
-
 from launch.jobs import Job, Record
 
 SHOWN = {  # metric -> column; the last value that a run has written
@@ -16,20 +14,19 @@ SHOWN = {  # metric -> column; the last value that a run has written
 TAIL = 2000  # characters of a failed job's log
 
 
-def summary(jobs: Sequence[Job], records: Mapping[str, Record], folder: pathlib.Path) -> Table:
-    """A row per job: its state, the steps it has done, its last metrics, its time and log."""
-    table = Table(title=str(folder))
-    for column in ("run", "state", "steps", *SHOWN.values(), "minutes", "starts", "log"):
-        table.add_column(column, overflow="fold")
+def summary(jobs: Sequence[Job], records: Mapping[str, Record], folder: pathlib.Path) -> str:
+    """A line per job: its state, the steps it has done, its last metrics, its time and log."""
+    rows = [("run", "state", "steps", *SHOWN.values(), "minutes", "starts", "log")]
     for job in jobs:
-        record, rows = records[job.name], _metrics(job)
-        last = {key: value for row in rows for key, value in row.items() if value is not None}
-        values = (f"{last[key]:.3f}" if key in last else "" for key in SHOWN)
-        table.add_row(
-            job.name, record.state, str(last.get("step", "")), *values,
+        record = records[job.name]
+        last = {k: v for row in _metrics(job) for k, v in row.items() if v is not None}
+        values = (f"{last[key]:.3f}" if key in last else "-" for key in SHOWN)
+        rows.append((
+            job.name, str(record.state), str(last.get("step", "-")), *values,
             f"{record.seconds / 60:.1f}", str(record.starts), str(job.path(folder, ".log")),
-        )  # fmt: skip
-    return table
+        ))  # fmt: skip
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 def log_tail(job: Job, folder: pathlib.Path) -> str:
@@ -41,6 +38,6 @@ def _metrics(job: Job) -> list[dict]:
     """The rows that the job's run wrote here; none for a run elsewhere."""
     if job.workdir is None:
         return []
-    from spade_jax.metrics import read_metrics  # not needed, and not loaded, before a run's end
+    from spade_jax.metrics import read_metrics  # loads numpy, which --dry_run can do without
 
     return read_metrics(job.workdir)

@@ -1,25 +1,21 @@
 #!/bin/bash
-# {{ name }}: keeps its queued resource until the run has ended, then deletes it.
-# Exit code: the run's, or {{ preempted }} when the slice was taken away; the launcher then starts this again.
+# Keeps the queued resource of one run until the run has ended, then deletes it. Exit code: the
+# run's, or {{ preempted }} when the slice was taken away; the launcher then starts this again.
 set -uo pipefail
 cd "$(dirname "$0")"
+name={{ name }}
 where=(--project={{ project | quote }} --zone={{ zone | quote }})
+exit_file={{ exit_file | quote }}
 
-state() {
-  gcloud compute tpus queued-resources describe {{ name }} "${where[@]}" \
-    --format='value(state.state)' 2> /dev/null
-}
-exit_code() {
-  gcloud storage cat {{ exit_file | quote }} 2> /dev/null
-}
-delete() {
-  gcloud compute tpus queued-resources delete {{ name }} "${where[@]}" --force --quiet
-}
+queued() { gcloud compute tpus queued-resources "$1" "$name" "${where[@]}" "${@:2}"; }
+state() { queued describe --format='value(state.state)' 2> /dev/null; }
+exit_code() { gcloud storage cat "$exit_file" 2> /dev/null; }
+delete() { queued delete --force --quiet; }
 
 if [[ -z "$(state)" ]]; then
   if [[ "$(exit_code)" == 0 ]]; then echo "finished before"; exit 0; fi
-  gcloud storage rm {{ exit_file | quote }} 2> /dev/null  # of an earlier try
-  gcloud compute tpus queued-resources create {{ name }} "${where[@]}" --node-id={{ name }} \
+  gcloud storage rm "$exit_file" 2> /dev/null  # of an earlier try
+  queued create --node-id="$name" --async \
     --accelerator-type={{ accelerator_type }} --runtime-version={{ runtime | quote }} \
     --network={{ network | quote }} --labels=sweep={{ label }} \
 {% if spot %}
@@ -28,7 +24,7 @@ if [[ -z "$(state)" ]]; then
 {% if service_account %}
     --service-account={{ service_account | quote }} --scopes=cloud-platform \
 {% endif %}
-    --metadata-from-file=startup-script={{ startup | quote }} --async || exit 1
+    --metadata-from-file=startup-script={{ startup | quote }} || exit 1
 fi
 
 unknown=0  # looks in a row that gave no answer
@@ -42,11 +38,11 @@ while (( unknown < 10 )); do
   echo "$(date -u +%FT%TZ) ${now:-no answer}"
   case "$now" in
     SUSPENDED) delete; exit {{ preempted }} ;;
-    FAILED) gcloud compute tpus queued-resources describe {{ name }} "${where[@]}"; delete; exit 1 ;;
+    FAILED) queued describe; delete; exit 1 ;;
     "") unknown=$(( unknown + 1 )) ;;
     *) unknown=0 ;;
   esac
   sleep {{ poll }}
 done
-echo "{{ name }} can not be seen any more: deleted by hand, or no connection; it is left as it is"
+echo "$name can not be seen any more: deleted by hand, or no connection; it is left as it is"
 exit 1
