@@ -218,9 +218,11 @@ class _Launch:
                 break
 
     def _judge(self, code: int | None) -> State:
+        if code == 0:
+            return State.FINISHED
         if self._signals:
-            return State.STOPPED  # whatever its code: a run that was told to stop may be cut short
-        return {0: State.FINISHED, PREEMPTED: State.PREEMPTED}.get(code, State.FAILED)
+            return State.STOPPED
+        return State.PREEMPTED if code == PREEMPTED else State.FAILED
 
     async def _attempt(self, job: Job, cores: str, deadline: float) -> int | None:
         """The exit code; None where the job had to be ended at the deadline."""
