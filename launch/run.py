@@ -23,6 +23,8 @@ from launch.summary import log_tail, summary
 from launch.sweeps import SWEEPS, Sweep
 from launch.units import check_settings, units
 
+HERE = ("local", "xm")  # backends whose units share this machine
+
 SWEEP = flags.DEFINE_enum("sweep", None, sorted(SWEEPS), "What to run.", required=True)
 BACKEND = flags.DEFINE_enum("backend", "local", sorted(BACKENDS), "Where to run it.")
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder, or gs://BUCKET/FOLDER.", required=True)
@@ -114,7 +116,7 @@ def main(argv: list[str]) -> int:
     try:
         sweep, changes = chosen_sweep()
         chosen = units(sweep, WORKDIR.value, changes)
-        parallel = PARALLEL.value or (1 if BACKEND.value == "local" else len(chosen))
+        parallel = PARALLEL.value or (1 if BACKEND.value in HERE else len(chosen))
         folder = chosen_folder()
         request = Request(
             chosen, WORKDIR.value, folder, chosen_cluster(), FAILURES.value, parallel
