@@ -126,3 +126,14 @@ def test_a_program_that_is_not_installed_is_named(checkout, monkeypatch):
         2, "LaunchError: --backend=gke needs the program kubectl: not found\n"
     )  # fmt: skip
     assert not (checkout / "runs").exists()
+
+
+def test_a_run_refuses_a_bucket_instead_of_making_a_folder_of_its_name():
+    command = [sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py"]
+    done = subprocess.run(
+        [*command, "--workdir=gs://bucket/x"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (
+        2, "ConfigError: --workdir=gs://bucket/x: expected a folder; not a bucket, yet\n"
+    )  # fmt: skip
+    assert not (ROOT / "gs:").exists()
