@@ -34,7 +34,8 @@ class Request:
     @property
     def label(self) -> str:
         """What all of the sweep's resources are marked with."""
-        return re.sub(r"[^a-z0-9-]+", "-", self.workdir.rstrip("/").split("/")[-1].lower())[:60]
+        last = self.workdir.rstrip("/").rpartition("/")[2].lower()
+        return re.sub(r"[^a-z0-9]+", "-", last)[:60].strip("-")
 
     def need_folder(self, backend: str) -> None:
         if "://" in self.workdir:
