@@ -4,9 +4,7 @@
 python -m tests.launch.test_pods
 """
 
-import contextlib
 import dataclasses
-import io
 import os
 import re
 import stat
@@ -20,7 +18,6 @@ from launch.clusters import CLUSTERS, Cluster, parse_topology
 from launch.errors import LaunchError
 from launch.jobs import Limits, State, run_jobs
 from launch.plan import Request
-from launch.run import show
 from launch.sweeps import Sweep
 from launch.units import units
 
@@ -46,11 +43,8 @@ def request(folder, cluster=FULL, workdir=BUCKET, poll=60.0, failures=5):
 
 
 def shown(backend):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        for cluster in (FULL, PLAIN):
-            show(BACKENDS[backend](request("folder", cluster)))
-    return out.getvalue()
+    plans = (BACKENDS[backend](request("folder", cluster)) for cluster in (FULL, PLAIN))
+    return "".join(plan.shown() for plan in plans)
 
 
 @pytest.mark.parametrize("backend", ["tpu_vm", "gke"])
