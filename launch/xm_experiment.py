@@ -4,14 +4,13 @@ import asyncio
 import json
 import os
 import pathlib
+import shutil
 import sys
 
 from absl import app, logging
 from xmanager import xm, xm_local
 
 from launch import child
-
-SHELL_TRUE = "/bin/true"  # the program that XManager sees; what it is to run comes after it
 
 
 class _Experiment:
@@ -27,8 +26,8 @@ class _Experiment:
         """Exit code: 0 where every unit has finished."""
         try:
             async with xm_local.create_experiment(self._title) as experiment:
-                spec = xm.Packageable(xm.Binary(path=SHELL_TRUE), xm_local.Local.Spec())
-                [executable] = experiment.package([spec])
+                true = xm.Binary(path=shutil.which("true"))  # what it is to run comes after that
+                [executable] = experiment.package([xm.Packageable(true, xm_local.Local.Spec())])
                 await asyncio.gather(*(self._one(experiment, executable, u) for u in self._units))
         except RuntimeError:  # as it closes, XManager raises what a failed unit raised before
             if not self._unfinished:
