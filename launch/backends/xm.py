@@ -4,6 +4,7 @@ XManager's executors know no present TPU, and its local one neither restarts a r
 are at work: `launch/xm_experiment.py`, the program that is the experiment, does the latter.
 """
 
+import hashlib
 import json
 import sys
 
@@ -16,7 +17,6 @@ from spade_jax.extras import require
 def plan(request: Request) -> Plan:
     request.need_folder("xm")
     require("xmanager", "xm", LaunchError)
-    path = request.folder / "experiment.json"
     experiment = {
         "title": request.label,
         "parallel": request.parallel,
@@ -25,5 +25,8 @@ def plan(request: Request) -> Plan:
             for unit in request.units
         ],
     }
+    text = json.dumps(experiment, indent=1) + "\n"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]  # other units, another experiment
+    path = request.folder / f"units_{digest}.json"
     job = Job("experiment", (sys.executable, "-m", "launch.xm_experiment", str(path)))
-    return Plan([job], {path: json.dumps(experiment, indent=1) + "\n"})
+    return Plan([job], {path: text})

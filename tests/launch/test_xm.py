@@ -1,5 +1,6 @@
 """The backend on XManager. What needs its package runs only where that is installed."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -37,6 +38,9 @@ def test_a_sweep_is_one_experiment_that_is_told_every_unit(monkeypatch):
         (unit.name, unit.after) for unit in asked.units
     ]
     assert told["units"][0]["command"] == list(asked.units[0].command(sys.executable))
+    assert path != job.path(path.parent, ".json")  # which is the record's
+    other = BACKENDS["xm"](dataclasses.replace(asked, units=asked.units[:1]))
+    assert other.jobs[0].command != job.command
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
