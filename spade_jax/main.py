@@ -49,6 +49,8 @@ def main(argv: list[str]) -> int:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
+        if "://" in WORKDIR.value:  # would be made here, as a folder of that name
+            raise ConfigError(f"--workdir={WORKDIR.value}: expected a folder; not a bucket, yet")
         config = _config()
         validate(config)
         options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value)

@@ -4,15 +4,11 @@ Runs the arms of `launch/sweeps.py: STUDY`, every seed's arms from one shared wa
 a table with intervals over seeds. Finished runs are kept: the same command goes on after Ctrl-C.
 """
 
-import concurrent.futures
 import dataclasses
-import itertools
 import os
 import pathlib
-import subprocess
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -22,7 +18,12 @@ from absl import app, flags
 from rich.console import Console
 from rich.table import Table
 
+from launch.backends.local import local_jobs
+from launch.errors import LaunchError
+from launch.jobs import Job, Limits, State, run_jobs
+from launch.summary import log_tail
 from launch.sweeps import STUDY, Sweep
+from launch.units import arm_name, units
 from spade_jax.closing import window_mean
 from spade_jax.metrics import read_metrics
 
@@ -31,11 +32,7 @@ TEST = flags.DEFINE_bool("test", False, "Score the finished runs on the test set
 STEPS = flags.DEFINE_integer("steps", None, "Iterations of each run.", lower_bound=1)
 PARALLEL = flags.DEFINE_integer("max_parallel", None, "Runs at once; default: one per core.")
 
-RUN_WALL = 6 * 3600.0  # seconds that one run may take
-PIN = (
-    "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); "
-    "os.execv(sys.argv[2], sys.argv[2:])"
-)
+RUN_HOURS = 6.0  # that one run may take
 LAST = 10  # iterations that the training columns average over
 
 HELD_OUT = [
@@ -58,119 +55,43 @@ TRAINING = [
 ]
 
 
-def command(sweep: Sweep, workdir: pathlib.Path, **overrides) -> list[str]:
-    """The command line of one run."""
-    changes = {**sweep.common, **overrides}
-    return [
-        sys.executable, "-m", "spade_jax.main", f"--config={sweep.config}", f"--workdir={workdir}",
-        *(f"--config.{key}={value}" for key, value in changes.items()),
-    ]  # fmt: skip
-
-
 class StudyError(RuntimeError):
     """A run of the study failed or was stopped."""
 
 
-def execute(arguments: Sequence[str], log: pathlib.Path, core: int | None) -> None:
-    """Runs one command to its end, its output in `log`, pinned to one core when several share.
+def run_all(jobs: Sequence[Job], folder: pathlib.Path, parallel: int) -> None:
+    """All jobs, at most `parallel` at once; finished ones are left alone.
 
     Raises:
-        StudyError: it failed, was stopped or took too long; the message holds the log's tail.
+        StudyError: one failed, was stopped or took too long; no further one was started then. The
+            message holds its log's tail.
     """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    pinned = list(arguments)
-    if core is not None:
-        pinned = [sys.executable, "-c", PIN, str(core), *arguments]
-    with log.open("a") as out:
-        try:
-            done = subprocess.run(
-                pinned, stdout=out, stderr=subprocess.STDOUT, check=False, timeout=RUN_WALL
-            )
-        except subprocess.TimeoutExpired as error:
-            raise StudyError(f"{' '.join(arguments)} took over {RUN_WALL:.0f} s") from error
-    tail = log.read_text()[-2000:]
-    if done.returncode or "the same command goes on" in " ".join(tail.split()):
-        raise StudyError(f"{' '.join(arguments)} did not finish:\n{tail}")
-
-
-@dataclasses.dataclass(frozen=True)
-class Job:
-    """A command, the file for its output, and the earlier job that it must wait for."""
-
-    command: Sequence[str]
-    log: pathlib.Path
-    after: "Job | None" = None
-
-
-def run_all(jobs: Sequence[Job], parallel: int) -> None:
-    """All jobs, at most `parallel` at once. The first failure, or Ctrl-C, starts no further one;
-    those that run are waited for (Ctrl-C reaches them too: they save and stop)."""
-    cores = sorted(os.sched_getaffinity(0))
-    free = list(itertools.islice(itertools.cycle(cores), parallel))
-    lock, failed = threading.Lock(), threading.Event()
-    done = {job: threading.Event() for job in jobs}
-
-    def one(job: Job) -> None:
-        try:
-            if job.after is not None:
-                done[job.after].wait()
-            if failed.is_set():
-                return
-            with lock:
-                core = free.pop()
-            try:
-                execute(job.command, job.log, core if parallel > 1 else None)
-            finally:
-                with lock:
-                    free.append(core)
-        except BaseException:
-            failed.set()  # here, not in the waiting thread, which may be slower than the next job
-            raise
-        finally:
-            done[job].set()
-
-    with concurrent.futures.ThreadPoolExecutor(parallel) as pool:
-        try:
-            for ended in concurrent.futures.as_completed([pool.submit(one, job) for job in jobs]):
-                ended.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def arm_folder(root: pathlib.Path, arm: str, seed: int) -> pathlib.Path:
-    return root / f"seed_{seed}" / arm.replace(" ", "_")
+    limits = Limits(parallel, hours=RUN_HOURS, keep_going=False)
+    records = run_jobs(jobs, folder, limits)
+    states = {job: records[job.name].state for job in jobs}
+    for cause in (State.FAILED, State.PREEMPTED, State.STOPPED, State.WAITING):
+        for job in (job for job in jobs if states[job] == cause):
+            raise StudyError(f"{job.name} did not finish ({cause}):\n{log_tail(job, folder)}")
 
 
 def jobs(sweep: Sweep, root: pathlib.Path, steps: int | None) -> list[Job]:
     """A warm start per seed, and every seed's arms after it."""
-    warm = {
-        seed: Job(
-            (*command(sweep, root / f"seed_{seed}" / "warm", seed=seed), "--mode=warm_start"),
-            root / "logs" / f"seed_{seed}_warm.log",
-        )
-        for seed in sweep.seeds
-    }
-    return [*warm.values(), *arm_jobs(sweep, root, steps, warm)]
+    changes = {"steps": steps} if steps else {}
+    return local_jobs(units(sweep, str(root), changes))
 
 
-def arm_jobs(
-    sweep: Sweep, root: pathlib.Path, steps: int | None, warm: Mapping[int, Job], *more: str
-) -> list[Job]:
-    """Every arm of every seed, each after its seed's job in `warm`; `more` are further flags."""
-    found = []
-    for seed, (arm, overrides) in itertools.product(sweep.seeds, sweep.arms.items()):
-        changes = {
-            **overrides,
-            **({"steps": steps} if steps else {}),
-            "seed": seed,
-            "warm_start.path": root / f"seed_{seed}" / "warm",
-            "compilation_cache": root / "compilation_cache",
-        }
-        folder = arm_folder(root, arm, seed)
-        log = root / "logs" / f"{folder.name}_{seed}.log"
-        found.append(Job((*command(sweep, folder, **changes), *more), log, warm.get(seed)))
-    return found
+def scoring_jobs(sweep: Sweep, root: pathlib.Path, steps: int | None) -> list[Job]:
+    """The score of every arm on the test set."""
+    more = ("--mode=eval", "--split=test")
+    return [
+        dataclasses.replace(job, name=f"{job.name}_test", command=(*job.command, *more), after=None)
+        for job in jobs(sweep, root, steps)
+        if job.after is not None
+    ]
+
+
+def arm_folder(root: pathlib.Path, arm: str, seed: int) -> pathlib.Path:
+    return root / arm_name(arm, seed)
 
 
 def interval(values: Sequence[float]) -> str:
@@ -222,19 +143,29 @@ def table(sweep: Sweep, root: pathlib.Path, split: str) -> Table:
     return out
 
 
-def main(argv: list[str]) -> None:
+def run_study(root: pathlib.Path, steps: int | None, parallel: int, test: bool) -> None:
+    """Every run of the study that has not finished; with `test` also its score, once."""
+    stages = [jobs(STUDY, root, steps), *([scoring_jobs(STUDY, root, steps)] if test else [])]
+    for stage in stages:
+        run_all(stage, root / "launch", parallel)
+
+
+def main(argv: list[str]) -> int:
     del argv
     root = pathlib.Path(WORKDIR.value)
     parallel = PARALLEL.value or len(os.sched_getaffinity(0))
+    try:
+        run_study(root, STEPS.value, parallel, TEST.value)
+    except (StudyError, LaunchError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
     split = "test" if TEST.value else "dev"
-    run_all(jobs(STUDY, root, STEPS.value), parallel)
-    if TEST.value:
-        run_all(arm_jobs(STUDY, root, STEPS.value, {}, "--mode=eval", "--split=test"), parallel)
     result = table(STUDY, root, split)
     rich.print(result)
     with (root / f"table_{split}.txt").open("w") as file:
         Console(file=file, width=118).print(result)  # whatever the terminal's width
     print(root / f"table_{split}.txt")
+    return 0
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from launch.sweeps import STUDY, Sweep
 from spade_jax import study
 from spade_jax.config import lookup
 
-SWEEP = Sweep("configs/tiny.py", {"full": {}, "frozen": {"designer.train": False}}, (0, 1, 2))
+ARMS = {"full": {}, "frozen": {"designer.train": False}}
+SWEEP = Sweep("configs/tiny.py", ARMS, (0, 1, 2), share_warm_start=True)
 
 
 def flags(command):
@@ -21,7 +22,7 @@ def flags(command):
 
 def test_a_seed_s_arms_share_its_warm_start_and_differ_in_their_overrides_alone(tmp_path):
     made = study.jobs(SWEEP, tmp_path, steps=7)
-    assert [job.after for job in made] == [None] * 3 + [made[i] for i in (0, 0, 1, 1, 2, 2)]
+    assert [job.after for job in made] == [None] * 3 + [made[i].name for i in (0, 0, 1, 1, 2, 2)]
     warm, jobs = ([flags(job.command) for job in part] for part in (made[:3], made[3:]))
     assert len({job["workdir"] for job in jobs}) == 6
     for seed, (full, frozen) in enumerate(zip(jobs[::2], jobs[1::2], strict=True)):
@@ -86,27 +87,16 @@ def test_a_measure_that_an_arm_lacks_is_a_dash(tmp_path):
     assert cells == ("knob median, last 10", "", "0.500 ±0.000", "-")
 
 
+def test_every_arm_is_scored_on_the_test_set_and_no_warm_start_is(tmp_path):
+    made, scored = study.jobs(SWEEP, tmp_path, 7), study.scoring_jobs(SWEEP, tmp_path, 7)
+    assert [job.command[-2:] for job in scored] == [("--mode=eval", "--split=test")] * 6
+    assert [job.command[:-2] for job in scored] == [job.command for job in made[3:]]
+    assert len({job.name for job in (*made, *scored)}) == 15
+
+
 def test_a_failing_run_stops_the_study_and_shows_its_output(tmp_path):
     fails = (sys.executable, "-c", "import sys; print('why it failed'); sys.exit(3)")
     later = (sys.executable, "-c", f"open({str(tmp_path / 'ran')!r}, 'w')")
     with pytest.raises(study.StudyError, match="why it failed"):
-        study.run_all(
-            [study.Job(fails, tmp_path / "a.log"), study.Job(later, tmp_path / "b.log")], parallel=1
-        )
+        study.run_all([study.Job("a", fails), study.Job("b", later)], tmp_path, parallel=1)
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_job_waits_for_the_one_it_needs(tmp_path):
-    def script(text):
-        return (sys.executable, "-c", text)
-
-    path = str(tmp_path / "made")
-    slow = study.Job(script(f"import time; time.sleep(1); open({path!r}, 'w')"), tmp_path / "a")
-    needs = study.Job(script(f"open({path!r})"), tmp_path / "b", slow)
-    study.run_all([slow, needs], parallel=2)
-
-
-def test_a_run_that_was_stopped_is_not_taken_for_finished(tmp_path):
-    stopped = [sys.executable, "-c", "print('stopped; the same command\\ngoes on (here)')"]
-    with pytest.raises(study.StudyError, match="did not finish"):
-        study.execute(stopped, tmp_path / "log", core=None)

@@ -1,0 +1,40 @@
+"""What the backends on pods share: one slice per unit, and a script here that watches over it."""
+
+import pathlib
+from collections.abc import Mapping
+
+from launch.clusters import Slice
+from launch.jobs import PREEMPTED, Job
+from launch.plan import Request
+from launch.rendering import render
+from launch.units import Unit
+
+USAGE_ERROR = 2  # exit code of a run whose settings are impossible: starting it again is no use
+
+
+def host_command(unit: Unit, slice_: Slice) -> tuple[str, ...]:
+    """What every host of the slice runs. Together they are one run: on Cloud TPU each finds the
+    others by itself."""
+    together = ("--config.distributed.enabled=True",) if slice_.hosts > 1 else ()
+    return unit.command("python", *together)
+
+
+def watched(
+    request: Request, unit: Unit, templates: Mapping[str, str], **values
+) -> tuple[Job, dict[pathlib.Path, str]]:
+    """The job that runs `watch.sh` of the unit, and its rendered files.
+
+    Args:
+        templates: name of the file -> template, for "watch.sh" and what it reads.
+    """
+    folder = request.folder / unit.resource
+    values |= {
+        "name": unit.resource,
+        "label": request.label,
+        "failures": request.failures,
+        "poll": request.poll,
+        "preempted": PREEMPTED,
+        "usage_error": USAGE_ERROR,
+    }
+    files = {folder / name: render(template, **values) for name, template in templates.items()}
+    return Job(unit.name, ("bash", str(folder / "watch.sh")), unit.after), files

@@ -1,0 +1,55 @@
+#!/bin/bash
+# Stands in for gcloud, kubectl, docker and curl: fake_cloud.sh PROGRAM ARGUMENTS...
+#
+# Under FAKE_CLOUD, a folder: `calls` gets a line per call. `life_1`, `life_2`, ... hold the states
+# of the first, second, ... resource that is created, a line each: every look takes the next one, and
+# the last one stays. The state "exit N" is a run that has just ended with that code, "gone" a
+# resource that somebody deleted, "down" no connection. `codes` holds the exit codes of `docker run`,
+# `worker` the number of this host.
+cd "$FAKE_CLOUD" || exit 9
+echo "$*" >> calls
+program="$1"
+shift
+
+take() {  # the first line of a file into `taken`; the last one stays there
+  mapfile -t lines < "$1"
+  taken="${lines[0]}"
+  if (( ${#lines[@]} > 1 )); then printf '%s\n' "${lines[@]:1}" > "$1"; fi
+}
+
+create() {
+  if [[ -e resource ]]; then return 1; fi
+  created=$(( $(cat created 2> /dev/null || echo 0) + 1 ))
+  echo "$created" > created
+  cp "life_$created" resource
+}
+
+look() {  # its state into `taken`; fails where it does not exist or there is no connection
+  if [[ ! -e resource ]]; then return 1; fi
+  take resource
+  case "$taken" in
+    exit*) echo "${taken#exit }" > exit_code; taken=ACTIVE ;;
+    gone) rm resource; return 1 ;;
+    down) return 2 ;;
+  esac
+}
+
+case "$program $1 $2 $3 $4" in
+  "gcloud storage cp "*) cat > exit_code ;;
+  "gcloud storage rm "*) rm exit_code ;;
+  "gcloud storage cat "*) cat exit_code ;;
+  *" queued-resources create") create ;;
+  *" queued-resources delete") rm resource ;;
+  *" queued-resources describe") look && echo "$taken" ;;
+  kubectl*" apply "*) [[ -e resource ]] || create ;;
+  kubectl*" delete "*) rm resource ;;
+  kubectl*" describe "*) echo "why it failed" ;;
+  kubectl*" get "*)
+    look
+    case $? in
+      0) echo "$5/$taken" ;;
+      2) exit 1 ;;
+    esac ;;
+  "docker run "*) take codes; exit "$taken" ;;
+  curl*) cat worker ;;
+esac
