@@ -1,6 +1,7 @@
 """Checks a config before anything expensive starts: each rule names a key and what is expected."""
 
 import glob
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -43,6 +44,8 @@ RULES: tuple[Rule, ...] = (
     _at_least("steps", 1),
     _choice("prompts", styles()),
     _choice("model.preset", models.PRESETS),
+    _choice("model.attention", models.ATTENTION),
+    _choice("model.experts", models.EXPERTS),
     _at_least("text.vocab_size", 400),
     _choice("text.chat", ("tiny", *CHATS)),
     *(
@@ -204,12 +207,12 @@ def _relations(c: ConfigDict):
             f"learner.{role}.length", length, length >= context - 1,
             f"at least sampler.{role}.max_len - 1 = {context - 1}",
         )  # fmt: skip
-        data = max(1, c.mesh.data) * max(1, c.mesh.fsdp)
+        shards = math.prod(max(1, c.mesh[axis]) for axis in parallel.ROW_AXES)
         for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
                            (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
             yield (
-                key, count, count % data == 0,
-                f"a multiple of mesh.data * mesh.fsdp = {data}",
+                key, count, count % shards == 0,
+                f"a multiple of mesh.data * mesh.fsdp * mesh.expert = {shards}",
             )  # fmt: skip
     low, high = c.designer.plateau_low, c.designer.plateau_high
     yield (

@@ -75,7 +75,7 @@ def _references() -> list[tuple[str, str, str]]:
 
 
 def check_slots(config: ConfigDict, mesh, role: str) -> None:
-    """Raises ConfigError when the mesh's data axes do not divide a role's slots."""
+    """Raises ConfigError when the mesh's row axes do not divide a role's slots."""
     _check_divides(mesh, {f"sampler.{role}.num_slots": config.sampler[role].num_slots})
 
 
@@ -91,16 +91,12 @@ def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engi
         raise ConfigError(f"sampler.{role}.{error}") from error
 
 
-def _data_size(mesh) -> int:
-    return mesh.shape["data"] * mesh.shape["fsdp"]
-
-
 def _check_divides(mesh, counts: Mapping[str, int]) -> None:
     for key, count in counts.items():
-        if count % _data_size(mesh):
+        if count % parallel.row_shards(mesh):
             raise ConfigError(
-                f"{key}={count}: expected a multiple of the mesh's data * fsdp ="
-                f" {_data_size(mesh)}"
+                f"{key}={count}: expected a multiple of the mesh's data * fsdp * expert ="
+                f" {parallel.row_shards(mesh)}"
             )
 
 

@@ -61,13 +61,14 @@ def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
 def first_state(rooms: Rooms, params: Params) -> RunState:
     """A run's state before its first step."""
     learner = rooms.learner.adopt(params)
-    return RunState(learner, learner.params if rooms.config.learner.kl else None, Records())
+    reference = rooms.learner.reference(learner.params) if rooms.config.learner.kl else None
+    return RunState(learner, reference, Records())
 
 
 def abstract_state(rooms: Rooms) -> RunState:
     """Shapes and shardings of the run's state, for a restore."""
-    like = rooms.learner.abstract()
-    return RunState(like, like.params if rooms.config.learner.kl else None, Records())
+    reference = rooms.learner.abstract_reference() if rooms.config.learner.kl else None
+    return RunState(rooms.learner.abstract(), reference, Records())
 
 
 def newest_state(rooms: Rooms) -> RunState:

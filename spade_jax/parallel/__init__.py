@@ -1,9 +1,11 @@
 from spade_jax.parallel.mesh import (
     AXES,
+    ROW_AXES,
     RULES,
     MeshError,
     make_mesh,
     replicated,
+    row_shards,
     sharding,
     tree_shardings,
     unbox,
@@ -11,10 +13,12 @@ from spade_jax.parallel.mesh import (
 
 __all__ = [
     "AXES",
+    "ROW_AXES",
     "RULES",
     "MeshError",
     "make_mesh",
     "replicated",
+    "row_shards",
     "sharding",
     "tree_shardings",
     "unbox",

@@ -1,5 +1,6 @@
 """The device mesh and the one table that maps logical array axes onto it."""
 
+import math
 from collections.abc import Mapping
 
 import flax.linen as nn
@@ -8,10 +9,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXES = ("data", "fsdp", "tensor", "expert")
 
+# Rows are split over every axis but `tensor`, so that no device repeats another one's work: experts
+# gather the rows of their group.
+ROW_AXES = ("data", "fsdp", "expert")
+
 # Logical axis of a parameter or activation -> mesh axis. Everything else is replicated.
 RULES = (
-    ("batch", ("data", "fsdp")),
-    ("slots", ("data", "fsdp")),
+    ("batch", ROW_AXES),
+    ("slots", ROW_AXES),
     ("vocab", "tensor"),
     ("embed", "fsdp"),
     ("heads", "tensor"),
@@ -51,6 +56,11 @@ def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
     return jax.make_mesh(
         tuple(shape), AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices
     )
+
+
+def row_shards(mesh: Mesh) -> int:
+    """Parts that rows and slots are split into: their number must be a multiple."""
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
 def sharding(mesh: Mesh, *logical: str | None) -> NamedSharding:
