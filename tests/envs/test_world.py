@@ -37,7 +37,7 @@ def seated(pool):
         tasks = [
             Task(Seat(session, hint), seed, 0, SETTINGS) for seed, session in enumerate(sessions)
         ]
-        world = SandboxWorld(pool, Prompts("compact"), Hosts())
+        world = SandboxWorld(pool, Prompts("compact"))
         return world, tasks, reset(world, tasks)
 
     yield make
