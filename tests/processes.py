@@ -1,81 +1,82 @@
-"""Runs of several processes on this machine, for the tests."""
+"""Several processes that belong together, on this machine."""
 
 import contextlib
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
 
-def free_port() -> int:
+def free_address() -> str:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def as_group(command: Sequence[str], count: int) -> list[list[str]]:
+    """The command line of each of `count` processes of one run."""
+    flags = {
+        "enabled": True, "coordinator": free_address(), "num_processes": count, "heartbeat_s": 10,
+    }  # fmt: skip
+    return [
+        [
+            *command,
+            *(f"--config.distributed.{key}={value}" for key, value in flags.items()),
+            f"--config.distributed.process_id={index}",
+        ]
+        for index in range(count)
+    ]
 
 
 class Run:
-    """The processes of one run; `outputs` are files with what each printed, both streams."""
+    """Processes under way, numbered as their commands; each prints into a file."""
 
-    def __init__(self, command: Sequence[str], count: int, logs: pathlib.Path):
-        """Starts `command` `count` times, as a cluster would, one CPU device each."""
-        address = f"127.0.0.1:{free_port()}"
-        logs.mkdir(parents=True, exist_ok=True)
-        self.outputs = [logs / f"{index}.log" for index in range(count)]
-        self.processes = []
-        for index, output in enumerate(self.outputs):
-            with output.open("w") as out:
-                self.processes.append(
-                    subprocess.Popen(
-                        [
-                            *command, "--config.distributed.enabled=True",
-                            f"--config.distributed.coordinator={address}",
-                            f"--config.distributed.num_processes={count}",
-                            f"--config.distributed.process_id={index}",
-                        ],
-                        stdout=out, stderr=subprocess.STDOUT,
-                        env={**os.environ, "JAX_PLATFORMS": "cpu"},
-                    )
-                )  # fmt: skip
+    def __init__(self, processes: list[subprocess.Popen], outputs: list[pathlib.Path]):
+        self.processes, self._outputs = processes, outputs
 
     def wait(self, seconds: float) -> list[int]:
-        """Exit codes, once all processes have ended."""
-        deadline = time.monotonic() + seconds
-        return [
-            process.wait(timeout=max(0.1, deadline - time.monotonic()))
-            for process in self.processes
-        ]
+        """Exit codes; raises subprocess.TimeoutExpired when a process has not ended by then."""
+        end = time.monotonic() + seconds
+        return [each.wait(timeout=max(0.1, end - time.monotonic())) for each in self.processes]
 
     def texts(self) -> list[str]:
-        return [output.read_text() for output in self.outputs]
-
-    def kill(self) -> None:
-        for process in self.processes:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGKILL)
-            process.wait(timeout=30)
+        """What each process has printed so far, errors included."""
+        return [output.read_text() for output in self._outputs]
 
 
 @contextlib.contextmanager
-def started(command: Sequence[str], count: int, logs: pathlib.Path) -> Iterator[Run]:
-    """A run of which nothing is left in the end."""
-    run = Run(command, count, logs)
+def started(commands: Sequence[Sequence[str]], logs: pathlib.Path) -> Iterator[Run]:
+    """Starts them on CPU; none is left in the end."""
+    logs.mkdir(parents=True, exist_ok=True)
+    outputs = [logs / f"{index}.log" for index in range(len(commands))]
+    processes = []
+    for command, output in zip(commands, outputs, strict=True):
+        with output.open("w") as out:
+            processes.append(
+                subprocess.Popen(
+                    command, stdout=out, stderr=subprocess.STDOUT,
+                    env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                )
+            )  # fmt: skip
     try:
-        yield run
+        yield Run(processes, outputs)
     finally:
-        run.kill()
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait(timeout=30)
 
 
 def descendants(pid: int) -> set[int]:
-    """Processes below `pid`, which stays out."""
+    """The processes below `pid`."""
     children: dict[int, list[int]] = {}
     for folder in pathlib.Path("/proc").iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
-                stat = (folder / "stat").read_text().rpartition(")")[2].split()
-                children.setdefault(int(stat[1]), []).append(int(folder.name))
+                parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+                children.setdefault(int(parent), []).append(int(folder.name))
     found, left = set(), [pid]
     while left:
         below = children.get(left.pop(), [])

@@ -1,12 +1,14 @@
 """Joins this process to the others of a run, before anything touches a device.
 
-JAX's coordination service finds the processes and watches over them: one that is killed is missed
-by its heartbeats, and the service then ends the others. Its key-value store carries small messages.
+JAX's coordination service finds the processes, and its key-value store carries small messages, so
+also what became of them. The service lives in process 0; where that is killed, JAX ends the others.
 """
 
+import atexit
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator
 
 import jax
@@ -16,7 +18,7 @@ from ml_collections import ConfigDict
 
 from spade_jax.parallel.hosts import Group, HostError, Hosts
 
-GRACE = 10.0  # seconds for a process to stop by itself once another one has failed
+GRACE = 5.0  # seconds for a process to stop by itself once another one has failed
 
 
 @contextlib.contextmanager
@@ -34,10 +36,14 @@ def joined(section: ConfigDict) -> Iterator[Hosts]:
         _Coordinator(), jax.process_index(), jax.process_count(), section.timeout_s,
         multihost_utils.process_allgather,
     )  # fmt: skip
-    with group.together(GRACE, _end):
-        group.all("start", None)
-        yield group
-        group.all("end", None)
+    try:
+        with group.together(section.heartbeat_s, GRACE, _end):
+            group.all("start", None)
+            yield group
+            group.all("end", None)
+    except BaseException:
+        atexit.register(_leave, group)
+        raise
     jax.distributed.shutdown()
 
 
@@ -50,8 +56,8 @@ def _initialize(section: ConfigDict) -> None:
             section.num_processes if section.num_processes >= 0 else None,
             section.process_id if section.process_id >= 0 else None,
             initialization_timeout=section.start_s,
-            heartbeat_timeout_seconds=section.heartbeat_s,
-            shutdown_timeout_seconds=section.heartbeat_s,
+            heartbeat_timeout_seconds=2 * section.heartbeat_s,  # after our own
+            shutdown_timeout_seconds=2 * section.heartbeat_s,
         )
     except (RuntimeError, ValueError) as error:
         raise HostError(
@@ -85,4 +91,14 @@ class _Coordinator:
 
 def _end(failure: str) -> None:
     print(f"HostError: {failure}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def _leave(group: Hosts) -> None:
+    """Ends a process whose run has failed without JAX's farewell, which would wait for processes
+    that are gone and then abort this one."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if group.leader:
+        time.sleep(GRACE + 1.0)  # others read here what happened
     os._exit(1)

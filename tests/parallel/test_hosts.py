@@ -2,11 +2,12 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from spade_jax.parallel import PLAIN, HostError, Hosts, Wire
+from spade_jax.parallel import PLAIN, HostError, Hosts, Wire, hosts
 from spade_jax.parallel.hosts import SMALL, Group
 
 
@@ -147,7 +148,7 @@ def test_the_failure_of_one_ends_the_wait_of_the_others():
     ended = []
 
     def do(group):
-        with group.together(60.0, ended.append):
+        with group.together(60.0, 60.0, ended.append):
             if group.index == 1:
                 raise ValueError("no more memory")
             group.all("step", None)
@@ -167,11 +168,11 @@ def test_who_waits_outside_for_a_failed_process_is_ended():
     ended = threading.Event()
 
     def stuck(group):
-        with group.together(0.0, lambda failure: ended.set()):
+        with group.together(60.0, 0.0, lambda failure: ended.set()):
             assert ended.wait(10)
 
     def failing(group):
-        with pytest.raises(ValueError), group.together(60.0, lambda failure: None):
+        with pytest.raises(ValueError), group.together(60.0, 60.0, lambda failure: None):
             raise ValueError
 
     everywhere(members, lambda group: (stuck, failing)[group.index](group))
@@ -183,8 +184,37 @@ def test_a_lost_store_is_a_failure():
             raise HostError("the coordinator is lost")
 
     group, ended = Group(Lost(), 1, 2, 10.0, None), threading.Event()
-    with group.together(0.0, lambda failure: ended.set()):
+    with group.together(60.0, 0.0, lambda failure: ended.set()):
         assert ended.wait(10)
+
+
+def test_a_process_without_a_sign_of_life_has_failed():
+    members, _, _ = groups(3, timeout=60.0)
+
+    def do(group):
+        if group.index == 1:
+            return
+        with group.together(1.5, 60.0, lambda failure: None):
+            group.all("step", None)
+
+    with pytest.raises(HostError, match="process 1 died"):
+        everywhere(members, do)
+
+
+def test_only_who_is_silent_is_missed(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(hosts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    store = Dictionary()
+    leader, *others = [hosts._Pulse(store, index, 3, silence=10.0) for index in range(3)]
+    for _ in range(50):
+        now[0] += 9.0
+        assert [pulse.silent() for pulse in (*others, leader)] == [None] * 3
+    for _ in range(2):
+        now[0] += 9.0
+        others[1].silent()
+        missed = leader.silent()
+    assert missed == 1
+    assert len(store.values) <= 6
 
 
 def test_plain_values_come_back_equal():
