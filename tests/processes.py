@@ -47,8 +47,12 @@ class Run:
 
 
 @contextlib.contextmanager
-def started(commands: Sequence[Sequence[str]], logs: pathlib.Path) -> Iterator[Run]:
-    """Starts them on CPU; none is left in the end."""
+def started(
+    commands: Sequence[Sequence[str]], logs: pathlib.Path, devices: int = 1
+) -> Iterator[Run]:
+    """Starts them, with so many CPU devices each; none is left in the end."""
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     logs.mkdir(parents=True, exist_ok=True)
     outputs = [logs / f"{index}.log" for index in range(len(commands))]
     processes = []
@@ -56,10 +60,9 @@ def started(commands: Sequence[Sequence[str]], logs: pathlib.Path) -> Iterator[R
         with output.open("w") as out:
             processes.append(
                 subprocess.Popen(
-                    command, stdout=out, stderr=subprocess.STDOUT,
-                    env={**os.environ, "JAX_PLATFORMS": "cpu"},
+                    command, stdout=out, stderr=subprocess.STDOUT, env=environment
                 )
-            )  # fmt: skip
+            )
     try:
         yield Run(processes, outputs)
     finally:

@@ -1,12 +1,11 @@
 """One process of `test_distributed.py`: joins the others, then does what argument 1 says.
 
-    python tests/parallel/worker.py WHAT COORDINATOR COUNT INDEX DEVICES
+    python -m tests.parallel.worker WHAT COORDINATOR INDEX
 """
 
 import os
 import signal
 import sys
-import time
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,12 @@ from spade_jax import parallel
 from spade_jax.parallel import Hosts
 
 
-def move(hosts: Hosts) -> None:
+def share(hosts: Hosts) -> None:
+    _move()
+    _exchange(hosts)
+
+
+def _move() -> None:
     """The learner's mesh spans both processes; each then has everything on its own devices."""
     mesh = parallel.make_mesh({"fsdp": 2, "tensor": 2})
     sharding = parallel.sharding(mesh, "embed", "mlp")
@@ -37,7 +41,7 @@ def move(hosts: Hosts) -> None:
     np.testing.assert_array_equal(moved, host.astype(jnp.bfloat16))
 
 
-def exchange(hosts: Hosts) -> None:
+def _exchange(hosts: Hosts) -> None:
     results = hosts.spread("texts", lambda share: [str(k) * 9_000 for k in share], range(7))
     assert results == [str(k) * 9_000 for k in range(7)]
     assert hosts.any(hosts.index == 1) and not hosts.any(False)
@@ -64,21 +68,13 @@ def die(hosts: Hosts) -> None:
     hosts.all("wait", None)
 
 
-def hang(hosts: Hosts) -> None:
-    if hosts.index == 1:
-        time.sleep(8)
-    hosts.all("wait", None)
-
-
-def main(what: str, coordinator: str, count: str, index: str, devices: str) -> None:
-    jax.config.update("jax_num_cpu_devices", int(devices))
+def main(what: str, coordinator: str, index: str) -> None:
     section = base.get_config().distributed
     section.enabled, section.coordinator = True, coordinator
-    section.num_processes, section.process_id = int(count), int(index)
-    section.heartbeat_s, section.timeout_s = 10, 2.0 if what == "hang" else 60.0
+    section.num_processes, section.process_id = 2, int(index)
+    section.heartbeat_s = 5
     with parallel.joined(section) as hosts:
         globals()[what](hosts)
-    print("done")
 
 
 if __name__ == "__main__":
