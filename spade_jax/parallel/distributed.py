@@ -19,6 +19,7 @@ from ml_collections import ConfigDict
 from spade_jax.parallel.hosts import Group, HostError, Hosts
 
 GRACE = 5.0  # seconds for a process to stop by itself once another one has failed
+LATER = 60  # seconds after us that JAX misses a process, and aborts all others
 
 
 @contextlib.contextmanager
@@ -56,8 +57,8 @@ def _initialize(section: ConfigDict) -> None:
             section.num_processes if section.num_processes >= 0 else None,
             section.process_id if section.process_id >= 0 else None,
             initialization_timeout=section.start_s,
-            heartbeat_timeout_seconds=2 * section.heartbeat_s,  # after our own
-            shutdown_timeout_seconds=2 * section.heartbeat_s,
+            heartbeat_timeout_seconds=section.heartbeat_s + LATER,
+            shutdown_timeout_seconds=LATER,
         )
     except (RuntimeError, ValueError) as error:
         raise HostError(
@@ -72,9 +73,9 @@ class _Coordinator:
     def __init__(self):
         self._client = global_state.client
 
-    def put(self, key: str, value: bytes) -> None:
-        with contextlib.suppress(jax.errors.JaxRuntimeError):  # there already
-            self._client.key_value_set_bytes(key, value)
+    def put(self, key: str, value: bytes, replace: bool = False) -> None:
+        with contextlib.suppress(jax.errors.JaxRuntimeError):  # there, or lost: `get` says it
+            self._client.key_value_set_bytes(key, value, replace)
 
     def get(self, key: str, seconds: float) -> bytes | None:
         try:

@@ -113,8 +113,8 @@ def _difference(one: Any, other: Any) -> str:
 class Store(Protocol):
     """A dictionary that all processes share."""
 
-    def put(self, key: str, value: bytes) -> None:
-        """The first value of a key stays; a later one is dropped."""
+    def put(self, key: str, value: bytes, replace: bool = False) -> None:
+        """Unless it may be replaced, the first value of a key stays, and a later one is dropped."""
 
     def get(self, key: str, seconds: float) -> bytes | None:
         """The value, for which it waits so long at most; None when it does not come.
@@ -130,22 +130,22 @@ class Store(Protocol):
 class _Pulse:
     """Signs of life in the store: every process gives them, the leader looks for the others'."""
 
-    def __init__(self, store: Store, index: int, count: int, silence: float):
-        self._store, self._index, self._silence = store, index, silence
+    def __init__(self, store: Store, index: int, count: int, patience: int):
+        """`patience`: looks without a new sign after which a process is dead. Looks are counted,
+        not seconds: a leader that was kept from looking has not seen anybody be silent."""
+        self._store, self._index, self._patience = store, index, patience
         self._given = 0
         others = range(1, count) if index == 0 else ()
-        self._seen = {other: (0, time.monotonic()) for other in others}  # signs, when
+        self._seen = dict.fromkeys(others, (b"", 0))  # the last sign, looks since
 
     def silent(self) -> int | None:
-        """Gives a sign. A process that has given none for `silence` seconds."""
+        """Gives a sign and looks; the process that is dead, or None."""
         self._given += 1
-        self._store.put(f"alive/{self._index}/{self._given}", b"")
-        self._store.remove(f"alive/{self._index}/{self._given - 2}")
-        now = time.monotonic()
-        for other, (signs, last) in self._seen.items():
-            if self._store.get(f"alive/{other}/{signs + 1}", 0.0) is not None:
-                self._seen[other] = signs + 1, now
-            elif now - last > self._silence:
+        self._store.put(f"alive/{self._index}", b"%d" % self._given, replace=True)
+        for other, (sign, looks) in self._seen.items():
+            new = self._store.get(f"alive/{other}", 0.0)
+            self._seen[other] = (sign, looks + 1) if new in (None, sign) else (new, 0)
+            if looks >= self._patience:
                 return other
         return None
 
@@ -206,7 +206,7 @@ class Group(Hosts):
             grace: seconds after which `end` is called with the failure of another process, from a
                 thread: who waits for it in a collective operation of the devices sees no error.
         """
-        pulse = _Pulse(self._store, self.index, self.count, silence)
+        pulse = _Pulse(self._store, self.index, self.count, int(silence / LOOK))
         watcher = threading.Thread(target=self._watch, args=(pulse, grace, end), daemon=True)
         watcher.start()
         try:

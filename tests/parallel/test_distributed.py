@@ -14,9 +14,8 @@ WALL = 90.0  # seconds
 def outcome(what, logs):
     """Exit code and text of each of the two processes that do `what` (see worker.py)."""
     address = free_address()
-    commands = [
-        [sys.executable, "-m", "tests.parallel.worker", what, address, str(index)] for index in range(2)
-    ]
+    worker = [sys.executable, "-m", "tests.parallel.worker", what, address]
+    commands = [[*worker, str(index)] for index in range(2)]
     with started(commands, logs, devices=2) as run:
         return run.wait(WALL), run.texts()
 
