@@ -8,6 +8,8 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
+from spade_jax.metrics import read_metrics
+
 
 def free_address() -> str:
     with socket.socket() as listener:
@@ -40,6 +42,14 @@ class Run:
         """Exit codes; raises subprocess.TimeoutExpired when a process has not ended by then."""
         end = time.monotonic() + seconds
         return [each.wait(timeout=max(0.1, end - time.monotonic())) for each in self.processes]
+
+    def wait_for_step(self, workdir: pathlib.Path, step: int, seconds: float) -> None:
+        """Returns once the metrics of a step are written."""
+        end = time.monotonic() + seconds
+        while not any(row["step"] >= step for row in read_metrics(workdir)):
+            assert all(each.poll() is None for each in self.processes), self.texts()
+            assert time.monotonic() < end, self.texts()
+            time.sleep(0.05)
 
     def texts(self) -> list[str]:
         """What each process has printed so far, errors included."""

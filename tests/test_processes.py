@@ -7,7 +7,7 @@ import pytest
 
 from spade_jax.metrics import read_metrics
 from tests.processes import as_group, started
-from tests.test_train import WALL, assert_alike, command, run, wait_for_step
+from tests.test_train import WALL, assert_alike, command, run
 
 pytestmark = pytest.mark.soak
 STEPS = 4
@@ -56,7 +56,7 @@ def test_a_signal_to_one_process_stops_all_and_others_go_on(whole, tmp_path, oth
     one, settings, _ = whole
     workdir, settings = tmp_path / "stopped", {**settings, "checkpoint.every": 100}
     with started(group_command(workdir, settings, 2), tmp_path / "logs") as group:
-        wait_for_step(workdir, 1, group.processes[0])
+        group.wait_for_step(workdir, 1, WALL)
         group.processes[1].send_signal(signal.SIGTERM)
         codes = group.wait(WALL)
         assert codes[0] == codes[1], group.texts()
@@ -71,7 +71,7 @@ def test_kill_9_of_one_process_ends_all_and_others_go_on(whole, tmp_path, victim
     one, settings, _ = whole
     workdir = tmp_path / "killed"
     with started(group_command(workdir, settings, 2), tmp_path / "logs") as group:
-        wait_for_step(workdir, 2, group.processes[0])
+        group.wait_for_step(workdir, 2, WALL)
         group.processes[victim].kill()
         codes = group.wait(30)
     assert codes[victim] == -signal.SIGKILL and codes[1 - victim] not in (0, None)

@@ -308,7 +308,7 @@ def test_two_processes_train_as_one(finished, tmp_path):
     workdir, no_eval = tmp_path / "two", {"eval.episodes": 0, "eval.greedy": 0}
     settings = {**shared, **no_eval, "steps": 2, "warm_start.path": whole}
     with started(as_group(command(workdir, **settings), 2), tmp_path / "logs") as group:
-        wait_for_step(workdir, 1, group.processes[0])
+        group.wait_for_step(workdir, 1, WALL)
         sandboxes = [descendants(process.pid) for process in group.processes]
         assert group.wait(WALL) == [0, 0], group.texts()
     assert all(sandboxes) and not set.intersection(*sandboxes)
