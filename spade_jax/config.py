@@ -46,6 +46,13 @@ RULES: tuple[Rule, ...] = (
     _choice("model.preset", models.PRESETS),
     _choice("model.attention", models.ATTENTION),
     _choice("model.experts", models.EXPERTS),
+    (
+        "replica.processes", lambda v: v == 1,
+        "1: a replica of several processes is not there yet, so the model must fit one process's"
+        " devices",
+    ),
+    *(_at_least(f"distributed.{key}", 1) for key in ("start_s", "timeout_s")),
+    _at_least("distributed.heartbeat_s", 5),
     _at_least("text.vocab_size", 400),
     _choice("text.chat", ("tiny", *CHATS)),
     *(
@@ -207,13 +214,14 @@ def _relations(c: ConfigDict):
             f"learner.{role}.length", length, length >= context - 1,
             f"at least sampler.{role}.max_len - 1 = {context - 1}",
         )  # fmt: skip
-        shards = math.prod(max(1, c.mesh[axis]) for axis in parallel.ROW_AXES)
-        for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
-                           (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
-            yield (
-                key, count, count % shards == 0,
-                f"a multiple of mesh.data * mesh.fsdp * mesh.expert = {shards}",
-            )  # fmt: skip
+        for mesh, key, count in (
+            ("mesh", f"learner.{role}.rows", c.learner[role].rows),
+            ("replica", f"sampler.{role}.num_slots", c.sampler[role].num_slots),
+        ):
+            shards = math.prod(max(1, c[mesh][axis]) for axis in parallel.ROW_AXES)
+            axes = " * ".join(f"{mesh}.{axis}" for axis in parallel.ROW_AXES)
+            yield key, count, count % shards == 0, f"a multiple of {axes} = {shards}"
+    yield from _distributed(c.distributed)
     low, high = c.designer.plateau_low, c.designer.plateau_high
     yield (
         "designer.plateau_low", low, 0 <= low <= high,
@@ -263,3 +271,22 @@ def _relations(c: ConfigDict):
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
+
+
+def _distributed(section: ConfigDict):
+    """Either the cluster says everything, or the config does."""
+    address, count, index = section.coordinator, section.num_processes, section.process_id
+    yield (
+        "distributed.coordinator", address,
+        not address or address.rpartition(":")[2].isdigit() and address.rpartition(":")[0] != "",
+        "HOST:PORT of process 0, or nothing where the cluster says it",
+    )  # fmt: skip
+    for key, value in (("num_processes", count), ("process_id", index)):
+        yield (
+            f"distributed.{key}", value, not section.enabled or not address or value >= 0,
+            "the number given, as distributed.coordinator is",
+        )  # fmt: skip
+    yield (
+        "distributed.process_id", index, count < 0 or index < count,
+        f"below distributed.num_processes={count}",
+    )  # fmt: skip
