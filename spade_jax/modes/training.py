@@ -1,5 +1,6 @@
 """Modes that change a run: the warm start alone, or all of it."""
 
+import contextlib
 import pathlib
 
 import msgspec
@@ -31,28 +32,37 @@ HIGHLIGHTS = {
 def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
     del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
-        checkpoints = Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
-        try:
-            state = _initial_state(rooms, checkpoints, stop)
-            if state is not None:
-                state = _self_play(rooms, state, checkpoints, stop)
-        finally:
-            checkpoints.close()
-    done = state is not None and state.records.step >= config.steps
-    if done:
-        closing_report(workdir)
-    else:
-        rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
+    with (
+        StopRequest(config.checkpoint.grace_s) as stop,
+        open_rooms(config, workdir) as rooms,
+        contextlib.closing(_open_checkpoints(rooms)) as checkpoints,
+    ):
+        stop.settle_first(checkpoints.settle)
+        state = _initial_state(rooms, checkpoints, stop)
+        if state is not None:
+            state = _self_play(rooms, state, checkpoints, stop)
+    if state is None or state.records.step < config.steps:
+        return _stopped(workdir, stop)
+    closing_report(workdir)
     return 0
 
 
 def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """The warm start alone, for runs that share it by `warm_start.path`."""
     del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
-        _warm_params(rooms, stop)
-    return 0
+    with StopRequest(config.checkpoint.grace_s) as stop, open_rooms(config, workdir) as rooms:
+        params = _warm_params(rooms, stop)
+    return 0 if params is not None else _stopped(workdir, stop)
+
+
+def _stopped(workdir: pathlib.Path, stop: StopRequest) -> int:
+    rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
+    return stop.exit_code()
+
+
+def _open_checkpoints(rooms: Rooms) -> Checkpoints:
+    section = rooms.config.checkpoint
+    return Checkpoints(rooms.workdir / "checkpoints", section.keep, section.milestones_every)
 
 
 def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) -> RunState | None:
@@ -68,7 +78,7 @@ def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
     with Progress(config.warm_start.steps, label="warm start") as progress:
         return warm_start.train(
             config, rooms.language, rooms.mesh, rooms.warm,
-            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
+            lambda step, loss: progress.step(step, {"loss": loss}), stop,
         )  # fmt: skip
 
 
@@ -96,12 +106,19 @@ def _self_play(
             metrics |= times | statistics.rates(metrics, times)
             writer.write(step, metrics)  # before the save: a resume drops rows
             stopping = stop.requested()
-            if step == config.steps or step % config.checkpoint.every == 0 or stopping:
+            if stopping or _is_saved(config, step):
                 checkpoints.save(state)
+            checkpoints.check()
             progress.step(step, metrics)
             if stopping:
                 break
     return state
+
+
+def _is_saved(config: ConfigDict, step: int) -> bool:
+    section = config.checkpoint
+    milestone = section.milestones_every and step % section.milestones_every == 0
+    return step == config.steps or step % section.every == 0 or bool(milestone)
 
 
 def _write_environments(workdir: pathlib.Path, designs) -> None:
