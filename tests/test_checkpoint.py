@@ -18,6 +18,9 @@ from spade_jax.checkpoint import CheckpointError, Checkpoints, SaveError
 from spade_jax.rl import Learner, LearnerState, LossSettings, OptimizerSettings
 from spade_jax.state import Records, RunState
 
+# A failed save of orbax leaves an event loop that complains when it is collected.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 DAMAGE = {
     "no metadata": lambda folder: (folder / "arrays" / "_METADATA").unlink(),
     "no manifest": lambda folder: (folder / "arrays" / "manifest.ocdbt").unlink(),
@@ -182,7 +185,6 @@ def full_disk(room):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("surfaces", ["check", "save", "close"])
 def test_a_save_that_fails_in_the_background_stops_the_run(folder, surfaces):
     checkpoints = Checkpoints(folder, 2)

@@ -12,11 +12,12 @@ from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
 from spade_jax.interrupt import StopRequest
-from spade_jax.metrics import MetricsWriter
+from spade_jax.metrics import MetricsWriter, Sink
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
 from spade_jax.modes.scoring import score
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
+from spade_jax.sinks import TensorBoard, WandbRun
 from spade_jax.state import RunState
 
 HIGHLIGHTS = {
@@ -35,12 +36,13 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     with (
         StopRequest(config.checkpoint.grace_s) as stop,
         open_rooms(config, workdir) as rooms,
+        MetricsWriter(workdir, _open_sinks(config, workdir)) as writer,
         contextlib.closing(_open_checkpoints(rooms)) as checkpoints,
     ):
         stop.settle_first(checkpoints.settle)
         state = _initial_state(rooms, checkpoints, stop)
         if state is not None:
-            state = _self_play(rooms, state, checkpoints, stop)
+            state = _self_play(rooms, state, writer, checkpoints, stop)
     if state is None or state.records.step < config.steps:
         return _stopped(workdir, stop)
     closing_report(workdir)
@@ -65,6 +67,11 @@ def _open_checkpoints(rooms: Rooms) -> Checkpoints:
     return Checkpoints(rooms.workdir / "checkpoints", section.keep, section.milestones_every)
 
 
+def _open_sinks(config: ConfigDict, workdir: pathlib.Path) -> list[Sink]:
+    sinks: list[Sink] = [TensorBoard(workdir / "tensorboard")]
+    return [*sinks, WandbRun(config, workdir)] if config.wandb.project else sinks
+
+
 def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) -> RunState | None:
     """The newest checkpoint, else a warm-started state; None when the warm start was stopped."""
     if checkpoints.latest() is not None:
@@ -83,13 +90,14 @@ def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
 
 
 def _self_play(
-    rooms: Rooms, state: RunState, checkpoints: Checkpoints, stop: StopRequest
+    rooms: Rooms,
+    state: RunState,
+    writer: MetricsWriter,
+    checkpoints: Checkpoints,
+    stop: StopRequest,
 ) -> RunState:
     config, workdir = rooms.config, rooms.workdir
-    with (
-        MetricsWriter(workdir) as writer,
-        Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress,
-    ):
+    with Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress:
         if state.records.step == 0:
             writer.truncate_after(-1)
             writer.write(0, score(rooms, state, progress))
