@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from configs import base
+from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.train import _agent_rows, _role_gradients
@@ -183,39 +185,46 @@ def test_the_same_command_after_the_end_trains_nothing_more(finished):
     assert (workdir / "metrics.jsonl").read_bytes() == before
 
 
-def test_kill_9_and_resume_is_bit_identical(finished, tmp_path):
-    whole, _, shared = finished
-    shared = {**shared, "warm_start.path": whole}
-    workdir = tmp_path / "killed"
-    process = subprocess.Popen(
-        command(workdir, **shared), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    wait_for_step(workdir, 2, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=30)
-    run(workdir, **shared)
-    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
-    for file in sorted((whole / "environments").iterdir()):
-        assert (workdir / "environments" / file.name).read_bytes() == file.read_bytes()
-
-
-def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(finished, tmp_path):
+def test_a_run_is_the_same_however_often_and_however_it_is_stopped(finished, tmp_path):
     whole, _, shared = finished
     shared = {**shared, "warm_start.path": whole, "checkpoint.every": 100}
     workdir = tmp_path / "stopped"
-    process = subprocess.Popen(
-        command(workdir, **shared), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_for_step(workdir, 1, process)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=WALL)
-    assert process.returncode == 0, err[-2000:]
-    assert "Traceback" not in err
-    done = read_metrics(workdir)[-1]["step"]
-    if done < STEPS:
-        assert "the same command goes on" in " ".join(out.split())
+    for done, number, code in ((1, signal.SIGINT, INTERRUPTED), (2, signal.SIGTERM, PREEMPTED)):
+        out, err = stopped(command(workdir, **shared), workdir, number, code)
+        assert "the same command goes on" in out and "Traceback" not in err
+        assert [row["step"] for row in read_metrics(workdir)] == list(range(done + 1))
+    process = start(command(workdir, **shared))
+    wait_until(lambda: read_metrics(workdir)[-1]["step"] == STEPS, process)
+    process.kill()
+    process.communicate(timeout=30)
     run(workdir, **shared)
-    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
+    assert_same_run(workdir, whole)
+
+
+def test_a_preempted_warm_start_is_saved(finished, tmp_path):
+    whole, _, shared = finished
+    workdir = tmp_path / "warm"
+    for part in ("rows", "tokenizer.model"):
+        copy = shutil.copytree if (whole / "warm_start" / part).is_dir() else shutil.copyfile
+        (workdir / "warm_start").mkdir(parents=True, exist_ok=True)
+        copy(whole / "warm_start" / part, workdir / "warm_start" / part)
+    stopped(command(workdir, **shared), workdir, signal.SIGTERM, PREEMPTED)
+    assert [step.name for step in (workdir / "warm_start" / "checkpoints").glob("[0-9]*")] == ["1"]
+
+
+def test_a_step_that_outlasts_the_grace_period_is_dropped(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, "warm_start.path": whole, "checkpoint.grace_s": 0.01}
+    _, err = stopped(
+        command(tmp_path / "run", **shared), tmp_path / "run", signal.SIGTERM, PREEMPTED
+    )
+    assert "the step was dropped" in err
+    assert not (tmp_path / "run" / "environments").exists()
+
+
+def test_a_mode_that_only_looks_ends_with_the_signal(finished):
+    workdir, _, shared = finished
+    stopped(command(workdir, "--mode=eval", **shared), workdir, signal.SIGTERM, -signal.SIGTERM)
 
 
 def test_environments_live_for_their_epoch_and_are_trained_after_the_delay(finished, tmp_path):
@@ -298,30 +307,78 @@ def accepted_records(workdir):
     return [record for record in records if record["stage"] is None]
 
 
-def wait_for_step(workdir, step, process):
+def start(arguments):
+    return subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def stopped(arguments, workdir, number, code):
+    """What a run printed that got a signal while its parts were built."""
+    stamp = workdir / "sandbox.json"  # written first
+    before = stamp.stat().st_mtime_ns if stamp.exists() else None
+    process = start(arguments)
+    wait_until(lambda: stamp.exists() and stamp.stat().st_mtime_ns != before, process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=WALL)
+    assert process.returncode == code, err[-2000:]
+    return " ".join(out.split()), err
+
+
+def wait_until(reached, process):
     deadline = time.monotonic() + WALL
     while time.monotonic() < deadline:
         assert process.poll() is None, "the run ended before it could be stopped"
-        rows = read_metrics(workdir)
-        if rows and rows[-1]["step"] >= step:
+        if reached():
             return
-        time.sleep(0.05)
-    raise AssertionError("no step in time")
+        time.sleep(0.02)
+    raise AssertionError("not in time")
+
+
+def assert_same_run(workdir, whole):
+    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
+    names = [file.name for file in sorted((whole / "environments").iterdir())]
+    assert [file.name for file in sorted((workdir / "environments").iterdir())] == names
+    for name in names:
+        same = (whole / "environments" / name).read_bytes()
+        assert (workdir / "environments" / name).read_bytes() == same
+
+
+def saving(workdir):
+    """Whether a checkpoint is being written."""
+    stages = (workdir / "checkpoints", workdir / "warm_start" / "checkpoints")
+    return any(any(stage.glob("*tmp*")) for stage in stages)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("trial", range(8))
-def test_kill_9_at_random_moments_changes_nothing(finished, tmp_path, trial):
+def test_kill_9_at_twenty_random_moments_changes_nothing(finished, tmp_path):
+    """From nothing: rows, warm start, self-play. Every fourth kill waits for the next save."""
     whole, _, shared = finished
-    shared = {**shared, "warm_start.path": whole}
-    workdir, rng = tmp_path / "killed", random.Random(trial)
-    for _ in range(3):
-        process = subprocess.Popen(
-            command(workdir, **shared), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+    begun = time.monotonic()
+    run(whole, **shared)
+    longest = 3 * (time.monotonic() - begun)  # thrice a start: most kills come later
+    workdir, rng, moments = tmp_path / "killed", random.Random(0), []
+    arguments = command(workdir, **{"warm_start.save_every": 4})
+    for kill in range(20):
+        process = start(arguments)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=rng.uniform(2, 20))
+            process.communicate(timeout=rng.uniform(0, longest))
+        while kill % 4 == 3 and process.poll() is None and not saving(workdir):
+            time.sleep(0.001)
+        assert process.poll() in (None, 0)  # a resume that fails is no kill
+        moments.append((saving(workdir), reached(workdir)))
         process.kill()
-        process.wait(timeout=30)
-    run(workdir, **shared)
-    assert comparable(read_metrics(workdir)) == comparable(read_metrics(whole))
+        process.communicate(timeout=30)
+        print(f"kill {kill + 1}: during a save {moments[-1][0]}, {moments[-1][1]}", flush=True)
+    assert any(during_save for during_save, _ in moments)
+    run(workdir)
+    assert [row["step"] for row in read_metrics(workdir)] == list(range(STEPS + 1))
+    assert_same_run(workdir, whole)
+
+
+def reached(workdir):
+    """How far a run has come, in words."""
+    if rows := read_metrics(workdir):
+        return f"self-play {rows[-1]['step']}"
+    steps = (workdir / "warm_start" / "checkpoints").glob("[0-9]*")
+    return f"warm start {max((int(step.name) for step in steps if step.name.isdigit()), default=0)}"
