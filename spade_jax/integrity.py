@@ -34,7 +34,7 @@ def layout(tree: Any) -> dict[str, ArrayInfo]:
 
 def inventory(tree: Any) -> dict[str, ArrayInfo]:
     """Shapes, types and digests. One pass over the arrays, where they are."""
-    digests = jax.device_get(_digests(named(tree)))
+    digests = jax.device_get({name: _digest(leaf) for name, leaf in named(tree).items()})
     return {
         name: msgspec.structs.replace(info, digest=int(digests[name]))
         for name, info in layout(tree).items()
@@ -47,10 +47,6 @@ def json_digest(content: Any) -> int:
 
 
 @jax.jit
-def _digests(arrays: dict[str, jax.Array]) -> dict[str, jax.Array]:
-    return {name: _digest(array) for name, array in arrays.items()}
-
-
 def _digest(array: jax.Array) -> jax.Array:
     """The sum modulo 2^32 of every element's bits times an odd number made of its place.
 

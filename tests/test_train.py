@@ -40,7 +40,7 @@ OVERRIDES = {
     "learner.designer.rows": 2,
     "learner.agent.rows": 4,
 }
-WALL = 400  # seconds
+WALL = 1200  # seconds; a hang, on however busy a machine
 
 
 def command(workdir, *more, **overrides):
@@ -356,9 +356,9 @@ def test_kill_9_at_twenty_random_moments_changes_nothing(finished, tmp_path):
     whole, _, shared = finished
     begun = time.monotonic()
     run(whole, **shared)
-    longest = 3 * (time.monotonic() - begun)  # thrice a start: most kills come later
+    longest = 2 * (time.monotonic() - begun)  # twice a start: half of the kills come later
     workdir, rng, moments = tmp_path / "killed", random.Random(0), []
-    arguments = command(workdir, **{"warm_start.save_every": 4})
+    arguments = command(workdir, **shared, **{"warm_start.save_every": 4})
     for kill in range(20):
         process = start(arguments)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -371,7 +371,7 @@ def test_kill_9_at_twenty_random_moments_changes_nothing(finished, tmp_path):
         process.communicate(timeout=30)
         print(f"kill {kill + 1}: during a save {moments[-1][0]}, {moments[-1][1]}", flush=True)
     assert any(during_save for during_save, _ in moments)
-    run(workdir)
+    run(workdir, **shared)
     assert [row["step"] for row in read_metrics(workdir)] == list(range(STEPS + 1))
     assert_same_run(workdir, whole)
 

@@ -70,8 +70,11 @@ class Learner:
     def adopt(self, params: models.Params) -> LearnerState:
         """A fresh optimizer around existing parameters (for example a warm start)."""
         params = jax.device_put(params, self.shardings.params)
-        opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
-        return LearnerState(params, opt_state, jnp.zeros((), jnp.int32))
+        fresh = jax.jit(
+            lambda params: (self._optimizer.init(params), jnp.int32(0)),
+            out_shardings=self.shardings[1:],
+        )
+        return LearnerState(params, *fresh(params))
 
     def gradients(self, params, batch: Batch, temperature: float, reference=None):
         """`(gradients, statistics)` of one micro-batch.
