@@ -11,6 +11,7 @@ import sys
 import time
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
@@ -25,7 +26,7 @@ OVERRIDES = {
     "steps": STEPS,
     "warm_start.designs": 150,
     "warm_start.episodes": 300,
-    "warm_start.steps": 160,
+    "warm_start.steps": 90,
     "warm_start.tokens": 2048,
     "text.vocab_size": 800,
     "curriculum.num_envs": 6,
@@ -143,7 +144,7 @@ def comparable(rows):
 def finished(tmp_path_factory):
     """A finished run's workdir and what it printed."""
     workdir = tmp_path_factory.mktemp("run")
-    shared = {"compilation_cache": workdir.parent / "programs"}
+    shared = {"compilation_cache": jax.config.jax_compilation_cache_dir}
     return workdir, run(workdir, **shared), shared
 
 
