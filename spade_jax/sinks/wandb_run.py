@@ -66,16 +66,17 @@ class WandbRun:
             return self._init(mode)
         except (errors.UsageError, errors.AuthenticationError) as error:
             raise WandbError(
-                f"wandb.mode={mode!r}, wandb.project={self._config.wandb.project!r}: {error}; "
-                "expected an account (`wandb login`), wandb.mode='offline' or wandb.project=''"
+                f"wandb.mode={mode!r}, wandb.project={self._config.wandb.project!r}: "
+                f"{_line(error)}; expected an account (`wandb login`), wandb.mode='offline' or wandb.project=''"
             ) from error
         except Exception as error:
             if mode == "offline":
                 return self._give_up(error)
             rich.print(
-                f"[yellow]Weights & Biases can not be reached[/] ({_line(error)}): the run is kept "
-                f"in {escape(str(self._workdir / 'wandb'))}; send it with `wandb sync`"
+                f"[yellow]Weights & Biases can not be reached[/] ({escape(_line(error))}): the run "
+                f"is kept in {escape(str(self._workdir / 'wandb'))}; send it with `wandb sync`"
             )
+            self._wandb.teardown()  # else the id counts as in use
             return self._start("offline")
 
     def _init(self, mode: str) -> Any:
@@ -110,8 +111,8 @@ class WandbRun:
 
     def _give_up(self, error: Exception) -> None:
         self._run = None
-        rich.print(f"[yellow]no more metrics for Weights & Biases[/] ({_line(error)})")
+        rich.print(f"[yellow]no more metrics for Weights & Biases[/] ({escape(_line(error))})")
 
 
 def _line(error: Exception) -> str:
-    return escape(" ".join(f"{type(error).__name__}: {error}".split())[:200])
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200].rstrip(".")

@@ -44,17 +44,24 @@ class Wandb:
 
     def __init__(self):
         self.calls, self.rows, self.step, self.finished = [], [], 0, 0
-        self.broken, self.failing = False, {}
+        self.broken, self.failing, self.in_use = False, {}, None
 
     def Settings(self, **settings):
         return settings
 
     def init(self, **options):
         self.calls.append(options)
+        if self.in_use == options["id"]:
+            raise RuntimeError("run ID is in use")
         if error := self.failing.get(options["mode"]):
+            self.in_use = options["id"]
             raise error
         known = any(call["id"] == options["id"] for call in self.calls[:-1])
         return Run(self, resumed=known and options["mode"] == "online")
+
+
+    def teardown(self):
+        self.in_use = None
 
 
 @pytest.fixture
