@@ -67,7 +67,8 @@ class WandbRun:
         except (errors.UsageError, errors.AuthenticationError) as error:
             raise WandbError(
                 f"wandb.mode={mode!r}, wandb.project={self._config.wandb.project!r}: "
-                f"{_line(error)}; expected an account (`wandb login`), wandb.mode='offline' or wandb.project=''"
+                f"{_line(error)}; expected an account (`wandb login`), wandb.mode='offline' or "
+                "wandb.project=''"
             ) from error
         except Exception as error:
             if mode == "offline":
