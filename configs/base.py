@@ -219,5 +219,14 @@ def get_config() -> ConfigDict:
 
     c.checkpoint = ConfigDict()
     c.checkpoint.every = 10  # steps
-    c.checkpoint.keep = 2
+    c.checkpoint.keep = 2  # newest ones
+    c.checkpoint.milestones_every = 0  # steps; theirs are kept for ever. 0: none
+    c.checkpoint.grace_s = 25.0  # after SIGTERM a longer step is dropped; clouds kill after 30
+
+    c.wandb = ConfigDict()  # Weights & Biases, besides metrics.jsonl and TensorBoard
+    c.wandb.project = ""  # empty: off
+    c.wandb.entity = ""  # user or team; empty: the account's own
+    c.wandb.name = ""  # of the run; empty: the workdir's
+    c.wandb.mode = "online"  # or "offline": kept in WORKDIR/wandb, for `wandb sync`
+    c.wandb.tags = ()
     return c

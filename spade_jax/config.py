@@ -165,6 +165,9 @@ RULES: tuple[Rule, ...] = (
     _at_least("eval.max_turns", 1),
     _at_least("checkpoint.every", 1),
     _at_least("checkpoint.keep", 1),
+    _at_least("checkpoint.milestones_every", 0),
+    _above("checkpoint.grace_s", 0),
+    _choice("wandb.mode", ("online", "offline")),
 )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from spade_jax.models import ModelError
 from spade_jax.parallel import HostError, Hosts, MeshError, joined
 from spade_jax.prompts import PromptError
 from spade_jax.settings import SettingsError
+from spade_jax.sinks import WandbError
 from spade_jax.text import TextError
 from spade_jax.warm_start import WarmStartError
 
@@ -40,7 +41,7 @@ COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bo
 
 USER_ERRORS = (
     ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError, TextError,
-    PromptError, MetricsError, RunnerError, PoolError, SettingsError, HostError,
+    PromptError, MetricsError, RunnerError, PoolError, SettingsError, HostError, WandbError,
     modes.ModeError,
 )  # fmt: skip
 

@@ -34,6 +34,9 @@ from spade_jax.config import ConfigError, validate
         ("agent.top_k", -1, "at least 0"),
         ("designer.top_p", 0.0, "above 0 up to 1"),
         ("agent.top_p", 1.5, "above 0 up to 1"),
+        ("checkpoint.grace_s", 0.0, "above 0"),
+        ("checkpoint.milestones_every", -1, "at least 0"),
+        ("wandb.mode", "loud", "one of offline, online"),
         ("agent.max_new_tokens", 160, "below sampler.agent.max_len=160"),
     ],
 )

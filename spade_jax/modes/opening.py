@@ -80,11 +80,9 @@ def newest_state(rooms: Rooms) -> RunState:
     """The newest checkpoint of the workdir; without one, the model that it would start from."""
     if not has_run(rooms.workdir):
         return first_state(rooms, rooms.language.params())
-    checkpoints = Checkpoints(rooms.workdir / "checkpoints", rooms.config.checkpoint.keep)
-    try:
+    folder, keep = rooms.workdir / "checkpoints", rooms.config.checkpoint.keep
+    with contextlib.closing(Checkpoints(folder, keep, read_only=True)) as checkpoints:
         return checkpoints.restore(abstract_state(rooms))
-    finally:
-        checkpoints.close()
 
 
 def has_run(workdir: pathlib.Path) -> bool:

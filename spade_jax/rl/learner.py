@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from spade_jax import models, parallel
@@ -73,9 +72,11 @@ class Learner:
     def adopt(self, params: models.Params) -> LearnerState:
         """A fresh optimizer around existing parameters (for example a warm start)."""
         params = jax.device_put(params, self.shardings.params)
-        opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
-        version = parallel.place(np.zeros((), np.int32), self.shardings.version)
-        return LearnerState(params, opt_state, version)
+        fresh = jax.jit(
+            lambda params: (self._optimizer.init(params), jnp.int32(0)),
+            out_shardings=self.shardings[1:],
+        )
+        return LearnerState(params, *fresh(params))
 
     def reference(self, params: models.Params) -> models.Params:
         """What the KL term needs of parameters that stay as they are: the dtype of computing,

@@ -122,6 +122,13 @@ def test_parameters_are_created_sharded():
     assert kernel.sharding.shard_shape(kernel.shape) == (2, 16, 32)
 
 
+def test_a_fresh_state_lies_where_updated_ones_do():
+    engine = learner(DENSE, SHARDED)
+    params = jax.tree.map(lambda leaf: np.ones(leaf.shape, leaf.dtype), engine.abstract().params)
+    state = engine.adopt(params)
+    assert jax.tree.map(lambda leaf: leaf.sharding, state) == engine.shardings
+
+
 @pytest.mark.parametrize("mesh", [None, SHARDED])
 @pytest.mark.parametrize("tied", [True, False])
 def test_token_logprobs_in_chunks_equal_the_full_softmax(mesh, tied):
