@@ -138,7 +138,9 @@ def _alone(folder: pathlib.Path) -> Iterator[None]:
 
 
 class _Launch:
-    def __init__(self, jobs, folder, limits, say):
+    def __init__(
+        self, jobs: Sequence[Job], folder: pathlib.Path, limits: Limits, say: Callable[[str], None]
+    ):
         self._jobs: Mapping[str, Job] = {job.name: job for job in jobs}
         self._folder, self._limits, self._say = folder, limits, say
         self._records = {job.name: Record.load(job, folder) for job in jobs}

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from launch.clusters import Cluster
@@ -34,7 +35,8 @@ class Request:
     @property
     def label(self) -> str:
         """What all of the sweep's resources are marked with."""
-        return re.sub(r"[^a-z0-9-]+", "-", self.workdir.rstrip("/").split("/")[-1].lower())[:60]
+        last = self.workdir.rstrip("/").rpartition("/")[2].lower()
+        return re.sub(r"[^a-z0-9]+", "-", last)[:60].strip("-")
 
     def need_folder(self, backend: str) -> None:
         if "://" in self.workdir:
@@ -58,6 +60,16 @@ class Plan:
     jobs: Sequence[Job]
     files: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
     programs: Sequence[str] = ()
+
+    def shown(self) -> str:
+        """Every file and every command, for a person."""
+        files = [f"==> {path}\n{text}\n" for path, text in self.files.items()]
+        commands = [
+            f"==> {job.name}{f', after {job.after}' if job.after else ''}\n"
+            f"{shlex.join(job.command)}\n"
+            for job in self.jobs
+        ]
+        return "".join((*files, *commands))
 
 
 Backend = Callable[[Request], Plan]

@@ -8,7 +8,6 @@ walk to a pod.
 
 import dataclasses
 import pathlib
-import shlex
 import shutil
 import sys
 
@@ -86,14 +85,6 @@ def chosen_folder() -> pathlib.Path:
     return pathlib.Path(WORKDIR.value) / "launch"
 
 
-def show(plan: Plan) -> None:
-    for path, text in plan.files.items():
-        print(f"==> {path}\n{text}")
-    for job in plan.jobs:
-        print(f"==> {job.name}" + (f", after {job.after}" if job.after else ""))
-        print(shlex.join(job.command))
-
-
 def execute(plan: Plan, folder: pathlib.Path, limits: Limits) -> int:
     """Exit code: 0 where every job has finished, 1 where one has not."""
     for program in plan.programs:
@@ -123,7 +114,7 @@ def main(argv: list[str]) -> int:
         )
         plan = BACKENDS[BACKEND.value](request)
         if DRY_RUN.value:
-            show(plan)
+            print(plan.shown(), end="")
             return 0
         limits = Limits(parallel, PREEMPTIONS.value, HOURS.value)
         return execute(plan, folder, limits)

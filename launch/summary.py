@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from launch.jobs import Job, Record
 
 SHOWN = {  # metric -> column; the last value that a run has written
+    "designer/valid_fraction": "valid",
     "agent/win_rate": "win",
     "designer/regret": "regret",
     "designer/in_band_fraction": "in band",

@@ -17,12 +17,13 @@ def plan(request: Request) -> Plan:
     jobs, files = [], {}
     for unit in request.units:
         job, rendered = watched(
-            request, unit, {"watch.sh": "gke_watch.sh", "jobset.yaml": "gke_jobset.yaml"},
+            request, unit, host_command(unit, slice_),
+            {"watch.sh": "gke_watch.sh", "jobset.yaml": "gke_jobset.yaml"},
             context=cluster.context, namespace=cluster.namespace, queue=cluster.queue,
             service_account=cluster.service_account, spot=cluster.spot,
             accelerator=slice_.generation.gke, shape=slice_.shape, hosts=slice_.hosts,
             chips_per_host=slice_.chips // slice_.hosts,
-            image=cluster.image, command=host_command(unit, slice_), manifest="jobset.yaml",
+            image=cluster.image, manifest="jobset.yaml",
         )  # fmt: skip
         jobs.append(job)
         files |= rendered

@@ -1,7 +1,7 @@
 """What the backends on pods share: one slice per unit, and a script here that watches over it."""
 
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from launch.clusters import Slice
 from launch.jobs import PREEMPTED, Job
@@ -20,21 +20,24 @@ def host_command(unit: Unit, slice_: Slice) -> tuple[str, ...]:
 
 
 def watched(
-    request: Request, unit: Unit, templates: Mapping[str, str], **values
+    request: Request, unit: Unit, command: Sequence[str], templates: Mapping[str, str], **values
 ) -> tuple[Job, dict[pathlib.Path, str]]:
     """The job that runs `watch.sh` of the unit, and its rendered files.
 
     Args:
+        command: what the hosts run. `watch.sh` gets it as arguments that it does not need: the
+            job's record tells by them one run from another in the same workdir.
         templates: name of the file -> template, for "watch.sh" and what it reads.
     """
     folder = request.folder / unit.resource
     values |= {
         "name": unit.resource,
         "label": request.label,
+        "command": command,
         "failures": request.failures,
         "poll": request.poll,
         "preempted": PREEMPTED,
         "usage_error": USAGE_ERROR,
     }
     files = {folder / name: render(template, **values) for name, template in templates.items()}
-    return Job(unit.name, ("bash", str(folder / "watch.sh")), unit.after), files
+    return Job(unit.name, ("bash", str(folder / "watch.sh"), *command), unit.after), files

@@ -24,14 +24,14 @@ def plan(request: Request) -> Plan:
         command = host_command(unit, slice_)
         digest = hashlib.sha256(repr(command).encode()).hexdigest()[:6]  # another command, anew
         job, rendered = watched(
-            request, unit,
+            request, unit, command,
             {"watch.sh": "tpu_vm_watch.sh", "startup.sh": "tpu_vm_startup.sh"},
             project=cluster.project, zone=cluster.zone, network=cluster.network, spot=cluster.spot,
             accelerator_type=slice_.accelerator_type,
             runtime=cluster.runtime or slice_.generation.runtime,
             service_account=cluster.service_account,
             image=cluster.image, registry=cluster.image.partition("/")[0],
-            command=command, startup="startup.sh", pause=PAUSE,
+            startup="startup.sh", pause=PAUSE,
             exit_file=f"{unit.workdir}/exit_code_{digest}",
         )  # fmt: skip
         jobs.append(job)

@@ -4,9 +4,9 @@
 python -m tests.launch.test_pods
 """
 
-import contextlib
-import io
+import dataclasses
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -18,7 +18,6 @@ from launch.clusters import CLUSTERS, Cluster, parse_topology
 from launch.errors import LaunchError
 from launch.jobs import Limits, State, run_jobs
 from launch.plan import Request
-from launch.run import show
 from launch.sweeps import Sweep
 from launch.units import units
 
@@ -44,11 +43,8 @@ def request(folder, cluster=FULL, workdir=BUCKET, poll=60.0, failures=5):
 
 
 def shown(backend):
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        for cluster in (FULL, PLAIN):
-            show(BACKENDS[backend](request("folder", cluster)))
-    return out.getvalue()
+    plans = (BACKENDS[backend](request("folder", cluster)) for cluster in (FULL, PLAIN))
+    return "".join(plan.shown() for plan in plans)
 
 
 @pytest.mark.parametrize("backend", ["tpu_vm", "gke"])
@@ -149,6 +145,17 @@ def test_the_exit_code_of_an_earlier_try_is_not_taken_for_this_one(cloud):
     assert (record.state, verbs) == (State.FINISHED, ["create", "delete"])
 
 
+def test_another_command_in_the_same_workdir_is_another_run(tmp_path):
+    first = BACKENDS["tpu_vm"](request(tmp_path))
+    other = dataclasses.replace(request(tmp_path), units=units(SWEEP, BUCKET, {"steps": 9}))
+    second = BACKENDS["tpu_vm"](other)
+    assert [*first.files] == [*second.files]  # one slice: two runs would write over each other
+    assert first.jobs[0].command != second.jobs[0].command
+    told = [re.search(r"exit_file=(.+)", text).group(1) for plan in (first, second)
+            for path, text in plan.files.items() if path.name == "watch.sh"]  # fmt: skip
+    assert len(set(told)) == 2
+
+
 def test_a_slice_that_can_not_be_seen_is_left_as_it_is(cloud):
     record, verbs = launch("tpu_vm", cloud, ["ACTIVE", "down"])
     assert (record.state, verbs) == (State.FAILED, ["create"])
@@ -211,7 +218,7 @@ def test_a_host_starts_a_failed_run_again_but_not_one_with_impossible_settings(
     ],
 )
 def test_a_missing_field_is_named_before_anything_is_rendered(backend, field, tmp_path):
-    cluster = Cluster(**{**vars(FULL), field: ""})
+    cluster = dataclasses.replace(FULL, **{field: ""})
     with pytest.raises(LaunchError, match=rf"^{backend} also needs --{field} \([^()]+\)$"):
         BACKENDS[backend](request(tmp_path, cluster))
     assert list(tmp_path.iterdir()) == []

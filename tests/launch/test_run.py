@@ -46,10 +46,10 @@ def test_a_sweep_runs_here_shows_a_table_and_is_not_run_twice(checkout):
     done = run(checkout, *flags)
     assert done.returncode == 0, done.stderr
     head, *rows = [line.split() for line in done.stdout.splitlines()[-6:]]
-    assert head[:5] == ["run", "state", "steps", "win", "regret"]
-    assert [(row[:5], row[-2:]) for row in rows] == [
+    assert head[:5] == ["run", "state", "steps", "valid", "win"]
+    assert [(row[:6], row[-2:]) for row in rows] == [
         (
-            [f"seed_{seed}/run", "finished", "2", "-", "0.020"],
+            [f"seed_{seed}/run", "finished", "2", "-", "-", "0.020"],
             ["1", f"runs/x/launch/seed_{seed}_run.log"],
         )
         for seed in range(5)

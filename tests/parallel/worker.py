@@ -18,13 +18,15 @@ from spade_jax.parallel import Hosts
 
 
 def share(hosts: Hosts) -> None:
-    _move()
+    _move([0, 1, 2, 3])
+    _move([3, 0, 2, 1])
     _exchange(hosts)
 
 
-def _move() -> None:
+def _move(order: list[int]) -> None:
     """The learner's mesh spans both processes; each then has everything on its own devices."""
-    mesh = parallel.make_mesh({"fsdp": 2, "tensor": 2})
+    devices = jax.devices()
+    mesh = parallel.make_mesh({"fsdp": 2, "tensor": 2}, [devices[k] for k in order])
     sharding = parallel.sharding(mesh, "embed", "mlp")
     host = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
     params = {"kernel": parallel.place(host, sharding)}
