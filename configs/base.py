@@ -17,6 +17,8 @@ def get_config() -> ConfigDict:
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
     c.model.overrides = ConfigDict(convert_dict=False)  # fields of ModelConfig
+    c.model.attention = "auto"  # by the mesh's platform; or "xla", "splash" (TPU), "cudnn" (GPU)
+    c.model.experts = "auto"  # likewise; or "dense", "ragged", "gmm" (TPU)
     c.model.checkpoint = ""  # a public model instead of a new one: see spade_jax/pretrained.py
     c.model.cache = "~/.cache/spade_jax"  # where converted ones are kept
 
@@ -25,6 +27,22 @@ def get_config() -> ConfigDict:
     c.mesh.fsdp = 1
     c.mesh.tensor = 1
     c.mesh.expert = 1
+
+    c.replica = ConfigDict()  # devices that one process samples on, as c.mesh: its own ones
+    c.replica.data = -1
+    c.replica.fsdp = 1
+    c.replica.tensor = 1
+    c.replica.expert = 1
+    c.replica.processes = 1  # that share a replica; more than one is still to come
+
+    c.distributed = ConfigDict()  # several processes, all started with the same command
+    c.distributed.enabled = False
+    c.distributed.coordinator = ""  # HOST:PORT of process 0; empty: as the cluster says, e.g. GKE
+    c.distributed.num_processes = -1  # -1: as the cluster says
+    c.distributed.process_id = -1
+    c.distributed.start_s = 300  # seconds to find each other
+    c.distributed.timeout_s = 3600.0  # seconds that one may wait for the slowest, all its plays
+    c.distributed.heartbeat_s = 15  # without a sign of life for so long, a process is dead
 
     c.text = ConfigDict()
     c.text.chat = "tiny"  # template; with model.checkpoint one of spade_jax/pretrained.py: CHATS
@@ -201,5 +219,14 @@ def get_config() -> ConfigDict:
 
     c.checkpoint = ConfigDict()
     c.checkpoint.every = 10  # steps
-    c.checkpoint.keep = 2
+    c.checkpoint.keep = 2  # newest ones
+    c.checkpoint.milestones_every = 0  # steps; theirs are kept for ever. 0: none
+    c.checkpoint.grace_s = 25.0  # after SIGTERM a longer step is dropped; clouds kill after 30
+
+    c.wandb = ConfigDict()  # Weights & Biases, besides metrics.jsonl and TensorBoard
+    c.wandb.project = ""  # empty: off
+    c.wandb.entity = ""  # user or team; empty: the account's own
+    c.wandb.name = ""  # of the run; empty: the workdir's
+    c.wandb.mode = "online"  # or "offline": kept in WORKDIR/wandb, for `wandb sync`
+    c.wandb.tags = ()
     return c

@@ -1,6 +1,7 @@
 """Checks a config before anything expensive starts: each rule names a key and what is expected."""
 
 import glob
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -43,6 +44,15 @@ RULES: tuple[Rule, ...] = (
     _at_least("steps", 1),
     _choice("prompts", styles()),
     _choice("model.preset", models.PRESETS),
+    _choice("model.attention", models.ATTENTION),
+    _choice("model.experts", models.EXPERTS),
+    (
+        "replica.processes", lambda v: v == 1,
+        "1: a replica of several processes is not there yet, so the model must fit one process's"
+        " devices",
+    ),
+    *(_at_least(f"distributed.{key}", 1) for key in ("start_s", "timeout_s")),
+    _at_least("distributed.heartbeat_s", 5),
     _at_least("text.vocab_size", 400),
     _choice("text.chat", ("tiny", *CHATS)),
     *(
@@ -155,6 +165,9 @@ RULES: tuple[Rule, ...] = (
     _at_least("eval.max_turns", 1),
     _at_least("checkpoint.every", 1),
     _at_least("checkpoint.keep", 1),
+    _at_least("checkpoint.milestones_every", 0),
+    _above("checkpoint.grace_s", 0),
+    _choice("wandb.mode", ("online", "offline")),
 )  # fmt: skip
 
 
@@ -204,13 +217,14 @@ def _relations(c: ConfigDict):
             f"learner.{role}.length", length, length >= context - 1,
             f"at least sampler.{role}.max_len - 1 = {context - 1}",
         )  # fmt: skip
-        data = max(1, c.mesh.data) * max(1, c.mesh.fsdp)
-        for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
-                           (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
-            yield (
-                key, count, count % data == 0,
-                f"a multiple of mesh.data * mesh.fsdp = {data}",
-            )  # fmt: skip
+        for mesh, key, count in (
+            ("mesh", f"learner.{role}.rows", c.learner[role].rows),
+            ("replica", f"sampler.{role}.num_slots", c.sampler[role].num_slots),
+        ):
+            shards = math.prod(max(1, c[mesh][axis]) for axis in parallel.ROW_AXES)
+            axes = " * ".join(f"{mesh}.{axis}" for axis in parallel.ROW_AXES)
+            yield key, count, count % shards == 0, f"a multiple of {axes} = {shards}"
+    yield from _distributed(c.distributed)
     low, high = c.designer.plateau_low, c.designer.plateau_high
     yield (
         "designer.plateau_low", low, 0 <= low <= high,
@@ -260,3 +274,22 @@ def _relations(c: ConfigDict):
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
+
+
+def _distributed(section: ConfigDict):
+    """Either the cluster says everything, or the config does."""
+    address, count, index = section.coordinator, section.num_processes, section.process_id
+    yield (
+        "distributed.coordinator", address,
+        not address or address.rpartition(":")[2].isdigit() and address.rpartition(":")[0] != "",
+        "HOST:PORT of process 0, or nothing where the cluster says it",
+    )  # fmt: skip
+    for key, value in (("num_processes", count), ("process_id", index)):
+        yield (
+            f"distributed.{key}", value, not section.enabled or not address or value >= 0,
+            "the number given, as distributed.coordinator is",
+        )  # fmt: skip
+    yield (
+        "distributed.process_id", index, count < 0 or index < count,
+        f"below distributed.num_processes={count}",
+    )  # fmt: skip

@@ -1,15 +1,16 @@
-"""The one writer of metrics: a JSON object per step, and the same numbers for TensorBoard."""
+"""The one writer of metrics: a JSON object per step, and the same numbers for other sinks."""
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 import numpy as np
 
+FILE = "metrics.jsonl"
 NON_FINITE = "metrics/non_finite"  # how many values of a step were NaN or infinite
 
 
@@ -17,20 +18,30 @@ class MetricsError(Exception):
     """A metrics file cannot be continued or read; the text names the file and the line."""
 
 
+class Sink(Protocol):
+    """A second place for the numbers of the steps."""
+
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Takes the finite numbers of a step. May not wait for a network."""
+
+    def rewind(self) -> None:
+        """The next step may be one that was written before."""
+
+    def close(self) -> None:
+        """May be called twice. Waits for anything outside with a deadline."""
+
+
 class MetricsWriter:
-    """Appends to WORKDIR/metrics.jsonl and WORKDIR/tensorboard.
+    """Appends to WORKDIR/metrics.jsonl and hands every step to the sinks, which it closes.
 
     A step is one line, written with one call and flushed, in strictly increasing order. A line
     that an earlier process left half-written is repaired on opening. One process writes.
     """
 
-    def __init__(self, workdir: str | Path, name: str = "metrics", tensorboard: bool = True):
-        """`name` separates streams that count their own steps: NAME.jsonl, tensorboard/NAME."""
-        self._path = Path(workdir) / f"{name}.jsonl"
+    def __init__(self, workdir: str | Path, sinks: Sequence[Sink] = ()):
+        self._path = Path(workdir) / FILE
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        logs = Path(workdir) / "tensorboard"
-        self._logs = (logs if name == "metrics" else logs / name) if tensorboard else None
-        self._summaries: Any = None
+        self._sinks = tuple(sinks)
         self._rewrite(_repaired(self._path))
         self._last = max((row["step"] for row in _read(self._path)), default=None)
         self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed in `close`)
@@ -39,7 +50,7 @@ class MetricsWriter:
         """Writes the line of `step`.
 
         Values are numbers, numpy scalars, bools, text or None; NaN and infinities become null and
-        are counted under `metrics/non_finite`. Text and null do not reach TensorBoard. Raises
+        are counted under `metrics/non_finite`. Text and null do not reach the sinks. Raises
         MetricsError for a step that is not past the last one and TypeError for other values.
         """
         if self._last is not None and step <= self._last:
@@ -55,14 +66,13 @@ class MetricsWriter:
         line = memoryview(msgspec.json.encode(row) + b"\n")
         while line:
             line = line[self._file.write(line):]
-        self._last = int(step)
-        self._summarise(row)
+        self._last = row.pop("step")
+        numbers = {name: value for name, value in row.items() if isinstance(value, (int, float))}
+        for sink in self._sinks:
+            sink.write(self._last, numbers)
 
     def truncate_after(self, step: int) -> int:
-        """Drops the lines of later steps, which a resumed run does again; returns how many.
-
-        TensorBoard's files only grow: their later events are marked as superseded.
-        """
+        """Drops the lines of later steps, which a resumed run does again; returns how many."""
         rows = _read(self._path)
         kept = [row for row in rows if row["step"] <= step]
         if len(kept) < len(rows):
@@ -70,13 +80,15 @@ class MetricsWriter:
             self._rewrite(b"".join(msgspec.json.encode(row) + b"\n" for row in kept))
             self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed in `close`)
             self._last = max((row["step"] for row in kept), default=None)
-            self._close_summaries()
+            for sink in self._sinks:
+                sink.rewind()
         return len(rows) - len(kept)
 
     def close(self) -> None:
         """May be called twice."""
         self._file.close()
-        self._close_summaries()
+        for sink in self._sinks:
+            sink.close()
 
     def __enter__(self) -> Self:
         return self
@@ -96,35 +108,29 @@ class MetricsWriter:
             os.fsync(file.fileno())
         temporary.replace(self._path)
 
-    def _summarise(self, row: Mapping[str, Any]) -> None:
-        if self._logs is None:
-            return
-        step = row["step"]
-        if self._summaries is None:
-            from tensorboardX import SummaryWriter
 
-            # File names hold whole seconds; the suffix keeps two of one second apart.
-            suffix = f".{len(list(self._logs.glob('events.*')))}"
-            self._summaries = SummaryWriter(
-                str(self._logs), purge_step=step, filename_suffix=suffix
-            )
-        for key, value in row.items():
-            if key != "step" and isinstance(value, (int, float)):
-                self._summaries.add_scalar(key, value, step)
-        self._summaries.flush()
+class NoWriter:
+    """In the place of a `MetricsWriter` where another process writes."""
 
-    def _close_summaries(self) -> None:
-        if self._summaries is not None:
-            self._summaries.close()
-            self._summaries = None
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        pass
+
+    def truncate_after(self, step: int) -> int:
+        return 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
 
 
-def read_metrics(workdir: str | Path, name: str = "metrics") -> list[dict[str, Any]]:
+def read_metrics(workdir: str | Path) -> list[dict[str, Any]]:
     """The rows in order of step, [] without a file; a half-written last line is left out.
 
     Raises MetricsError for any other line that is not an object with an integer `step`.
     """
-    return _read(Path(workdir) / f"{name}.jsonl")
+    return _read(Path(workdir) / FILE)
 
 
 def _plain(key: str, value: Any) -> Any:

@@ -10,8 +10,8 @@ FILE = "config.json"
 
 # What a run may change when it goes on; a name that ends in a dot is a whole section.
 MAY_CHANGE = (
-    "steps", "eval.", "checkpoint.", "model.cache", "sandbox.", "compilation_cache",
-    "warm_start.path", "warm_start.save_every",
+    "steps", "eval.", "checkpoint.", "distributed.", "model.cache", "sandbox.", "compilation_cache",
+    "warm_start.path", "warm_start.save_every", "wandb.",
 )  # fmt: skip
 
 
@@ -27,17 +27,25 @@ def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
     """
     path = workdir / FILE
     if not path.exists():
-        text = msgspec.json.format(msgspec.json.encode(_plain(config)), indent=1)
-        path.write_bytes(text)
+        text = msgspec.json.format(msgspec.json.encode(plain(config)), indent=1)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(text)
+        partial.rename(path)
         return
     if changed := differences(config, workdir):
         raise SettingsError(f"{describe(config, workdir, changed)}; use another --workdir")
 
 
+def shared_settings(config: ConfigDict) -> dict:
+    """The settings that all processes of a run have in common, by dotted key."""
+    flat = _flat(plain(config))
+    return {key: value for key, value in flat.items() if key != "distributed.process_id"}
+
+
 def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
     """The dotted keys of `config` that may not change and whose values are not those that
     WORKDIR/config.json holds."""
-    before, now = _stored(workdir), _flat(_plain(config))
+    before, now = _stored(workdir), _flat(plain(config))
     return [
         key
         for key, value in now.items()
@@ -47,7 +55,7 @@ def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
 
 def describe(config: ConfigDict, workdir: pathlib.Path, keys: Sequence[str]) -> str:
     """One sentence about settings that differ."""
-    before, now = _stored(workdir), _flat(_plain(config))
+    before, now = _stored(workdir), _flat(plain(config))
     changed = ", ".join(f"{key}={now[key]!r} (there {before.get(key)!r})" for key in keys)
     return f"{workdir} was made with other settings: {changed}"
 
@@ -56,7 +64,8 @@ def _stored(workdir: pathlib.Path) -> dict:
     return _flat(msgspec.json.decode((workdir / FILE).read_bytes()))
 
 
-def _plain(config: ConfigDict) -> dict:
+def plain(config: ConfigDict) -> dict:
+    """The config as JSON content."""
     return msgspec.json.decode(config.to_json_best_effort())
 
 

@@ -16,3 +16,8 @@ def pytest_configure() -> None:
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def pytest_collection_modifyitems(items: list) -> None:
+    """The longest file first: with `make test`, one worker has it and the other one the rest."""
+    items.sort(key=lambda item: item.path.name != "test_train.py")

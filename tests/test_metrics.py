@@ -6,24 +6,24 @@ import textwrap
 
 import numpy as np
 import pytest
-from tensorboardX.proto import event_pb2
 
 from spade_jax.metrics import NON_FINITE, MetricsError, MetricsWriter, read_metrics
 
 
-def events(folder):
-    """All events of a log folder, from TensorBoard's length-prefixed records."""
-    for path in sorted(folder.glob("events.*")):
-        data = path.read_bytes()
-        while data:
-            length = int.from_bytes(data[:8], "little")
-            yield event_pb2.Event.FromString(data[12:12 + length])
-            data = data[16 + length:]
+class Recorder:
+    """A sink that keeps what it is told."""
 
+    def __init__(self):
+        self.told = []
 
-def scalars(folder):
-    return [(event.step, value.tag, value.simple_value)
-            for event in events(folder) for value in event.summary.value]
+    def write(self, step, numbers):
+        self.told.append((step, dict(numbers)))
+
+    def rewind(self):
+        self.told.append("rewind")
+
+    def close(self):
+        self.told.append("close")
 
 
 def test_a_step_is_one_line_that_reads_back(tmp_path):
@@ -38,7 +38,7 @@ def test_a_step_is_one_line_that_reads_back(tmp_path):
 
 
 def test_a_line_is_on_disk_before_write_returns(tmp_path):
-    writer = MetricsWriter(tmp_path, tensorboard=False)
+    writer = MetricsWriter(tmp_path)
     writer.write(1, {"loss": 1.0})
     assert read_metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
     writer.close()
@@ -84,7 +84,7 @@ def test_a_resumed_run_redoes_the_steps_after_its_checkpoint(tmp_path):
             writer.write(step, {"run": 2})
     assert [(row["step"], row["run"]) for row in read_metrics(tmp_path)] == [
         (0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (6, 2)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl", "tensorboard"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.jsonl"]
 
 
 def test_truncating_within_a_run_lets_it_continue(tmp_path):
@@ -94,7 +94,18 @@ def test_truncating_within_a_run_lets_it_continue(tmp_path):
         assert writer.truncate_after(-1) == 2
         writer.write(0, {"a": 2})
     assert read_metrics(tmp_path) == [{"step": 0, "a": 2}]
-    assert scalars(tmp_path / "tensorboard") == [(0, "a", 1.0), (1, "a", 1.0), (0, "a", 2.0)]
+
+
+def test_every_sink_gets_the_finite_numbers_and_hears_of_steps_that_come_again(tmp_path):
+    one, other = Recorder(), Recorder()
+    with MetricsWriter(tmp_path, [one, other]) as writer:
+        writer.write(3, {"loss": np.float32(0.5), "skill": "logic", "bad": float("nan"), "c": None})
+        writer.truncate_after(3)
+        writer.truncate_after(2)
+        writer.write(3, {"loss": 0.25})
+    assert one.told == other.told == [
+        (3, {"loss": 0.5, NON_FINITE: 1}), "rewind", (3, {"loss": 0.25}), "close"
+    ]
 
 
 def test_truncating_after_the_last_step_changes_nothing(tmp_path):
@@ -114,7 +125,7 @@ def test_a_torn_last_line_is_repaired_on_opening(tmp_path, torn, steps):
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step":0}\n{"step":1}\n' + torn)
     assert len(read_metrics(tmp_path)) == len(steps) - 1
-    with MetricsWriter(tmp_path, tensorboard=False) as writer:
+    with MetricsWriter(tmp_path) as writer:
         writer.write(steps[-1], {})
     assert [row["step"] for row in read_metrics(tmp_path)] == steps
 
@@ -130,29 +141,6 @@ def test_a_broken_line_elsewhere_is_an_error_that_names_it(tmp_path, line):
 
 def test_without_a_file_there_are_no_rows(tmp_path):
     assert read_metrics(tmp_path) == []
-
-
-def test_tensorboard_has_the_numbers_and_supersedes_redone_steps(tmp_path):
-    with MetricsWriter(tmp_path) as writer:
-        writer.write(0, {"loss": 1.0, "skill": "logic", "bad": float("nan")})
-        writer.write(1, {"loss": 0.5})
-    with MetricsWriter(tmp_path) as writer:
-        writer.truncate_after(0)
-        writer.write(1, {"loss": 0.75})
-    folder = tmp_path / "tensorboard"
-    assert scalars(folder) == [(0, "loss", 1.0), (0, NON_FINITE, 1.0), (1, "loss", 0.5),
-                               (1, "loss", 0.75)]
-    restarts = [event.step for event in events(folder) if event.HasField("session_log")]
-    assert restarts == [0, 1]
-
-
-def test_named_streams_count_their_own_steps(tmp_path):
-    with MetricsWriter(tmp_path) as one, MetricsWriter(tmp_path, name="warm_start") as other:
-        one.write(7, {"a": 1})
-        other.write(2, {"b": 2})
-    assert read_metrics(tmp_path) == [{"step": 7, "a": 1}]
-    assert read_metrics(tmp_path, "warm_start") == [{"step": 2, "b": 2}]
-    assert scalars(tmp_path / "tensorboard" / "warm_start") == [(2, "b", 2.0)]
 
 
 def test_closing_twice_is_harmless(tmp_path):

@@ -41,8 +41,8 @@ def isolation(evidence: Evidence) -> str | None:
         if crowded is not None and (where := difference(evidence.fresh, crowded)):
             return (
                 f"an earlier episode or another instance changed an episode ({where}): keep all "
-                "state on self and set all of it in reset, none on the class or the module, and draw "
-                "from random only after seeding it in reset"
+                "state on self and set all of it in reset, none on the class or the module, and "
+                "draw from random only after seeding it in reset"
             )
     return None
 

@@ -3,6 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 
+ATTENTION = ("auto", "xla", "splash", "cudnn")  # spade_jax/models/packed.py
+REMAT = ("none", "full", "dots")
+EXPERTS = ("auto", "dense", "ragged", "gmm")  # spade_jax/models/moe.py
+
 
 class ModelError(ValueError):
     """A model setting is impossible; the message names it and what was expected."""
@@ -28,9 +32,11 @@ class ModelConfig:
         experts_per_token: experts that each token visits.
         d_expert: hidden width of one expert.
         norm_topk: renormalise the chosen experts' router weights to sum to 1.
-        moe_impl: "dense" computes every expert (reference), "ragged" groups tokens by expert.
+        attention: kernel for packed rows, of `ATTENTION`; "auto" goes by the mesh's platform.
+        experts: kernel for routed experts, of `EXPERTS`, likewise.
         dtype: compute dtype; parameters are fp32.
-        remat: recompute blocks in the backward pass.
+        remat: what the backward pass recomputes, of `REMAT`: "full" keeps the input of each block
+            only, "dots" also what its products with parameters gave, "none" everything.
         scan_unroll: layers per iteration of the layer scan. All of them is a third faster for a
             small model on CPU; 1 keeps compile times of deep models short.
     """
@@ -50,9 +56,10 @@ class ModelConfig:
     experts_per_token: int = 0
     d_expert: int = 0
     norm_topk: bool = True
-    moe_impl: str = "ragged"
+    attention: str = "auto"
+    experts: str = "auto"
     dtype: str = "float32"
-    remat: bool = True
+    remat: str = "full"
     scan_unroll: int = 1
 
     def __post_init__(self):
@@ -66,8 +73,11 @@ class ModelConfig:
             raise ModelError(
                 f"experts_per_token={self.experts_per_token} must lie in 1..{self.num_experts}"
             )
-        if self.moe_impl not in ("dense", "ragged"):
-            raise ModelError(f"moe_impl={self.moe_impl!r} must be 'dense' or 'ragged'")
+        for field, known in (("attention", ATTENTION), ("experts", EXPERTS), ("remat", REMAT)):
+            if getattr(self, field) not in known:
+                raise ModelError(
+                    f"{field}={getattr(self, field)!r} must be one of {', '.join(known)}"
+                )
 
 
 # The releases of Instruct-2507 have the first ones' shapes and other rotary frequencies, for longer
@@ -87,7 +97,7 @@ PRESETS: dict[str, ModelConfig] = {
     # 0.46 M parameters at a vocabulary of 1,024: the laptop model of configs/tiny.py.
     "tiny": ModelConfig(
         vocab_size=1024, d_model=128, num_layers=2, num_heads=4, num_kv_heads=4, head_dim=32,
-        d_ff=256, remat=False, scan_unroll=2,
+        d_ff=256, remat="none", scan_unroll=2,
     ),
     "smollm2_135m": ModelConfig(
         vocab_size=49_152, d_model=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64,
@@ -118,6 +128,8 @@ def preset(name: str, **overrides) -> ModelConfig:
     return dataclasses.replace(PRESETS[name], **overrides)
 
 
-def from_config(section: Mapping, vocab_size: int) -> ModelConfig:
-    """The model that `config.model` describes: `preset` plus `overrides`, with this vocabulary."""
-    return preset(section["preset"], **{**dict(section["overrides"]), "vocab_size": vocab_size})
+def from_config(section: Mapping, **more) -> ModelConfig:
+    """The model that `config.model` describes: `preset`, its kernels and `overrides`, then `more`
+    fields, as the vocabulary of a tokenizer."""
+    kernels = {name: section[name] for name in ("attention", "experts")}
+    return preset(section["preset"], **{**kernels, **dict(section["overrides"]), **more})

@@ -1,5 +1,6 @@
 """Modes that change a run: the warm start alone, or all of it."""
 
+import contextlib
 import pathlib
 
 import msgspec
@@ -11,11 +12,12 @@ from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
 from spade_jax.interrupt import StopRequest
-from spade_jax.metrics import MetricsWriter
+from spade_jax.metrics import MetricsWriter, NoWriter, Sink
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
 from spade_jax.modes.scoring import score
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
+from spade_jax.sinks import TensorBoard, WandbRun
 from spade_jax.state import RunState
 
 HIGHLIGHTS = {
@@ -30,29 +32,52 @@ HIGHLIGHTS = {
 
 def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
-    del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
-        checkpoints = Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
-        try:
-            state = _initial_state(rooms, checkpoints, stop)
-            if state is not None:
-                state = _self_play(rooms, state, checkpoints, stop)
-        finally:
-            checkpoints.close()
-    done = state is not None and state.records.step >= config.steps
-    if done:
+    hosts = options.hosts
+    with (
+        StopRequest(config.checkpoint.grace_s, hosts.any) as stop,
+        open_rooms(config, workdir, hosts) as rooms,
+        _open_writer(rooms) as writer,
+        contextlib.closing(_open_checkpoints(rooms)) as checkpoints,
+    ):
+        stop.settle_first(checkpoints.settle)
+        state = _initial_state(rooms, checkpoints, stop)
+        if state is not None:
+            state = _self_play(rooms, state, writer, checkpoints, stop)
+    if state is None or state.records.step < config.steps:
+        return _stopped(workdir, stop)
+    if hosts.leader:
         closing_report(workdir)
-    else:
-        rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
     return 0
 
 
 def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """The warm start alone, for runs that share it by `warm_start.path`."""
-    del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
-        _warm_params(rooms, stop)
-    return 0
+    with (
+        StopRequest(config.checkpoint.grace_s, options.hosts.any) as stop,
+        open_rooms(config, workdir, options.hosts) as rooms,
+    ):
+        params = _warm_params(rooms, stop)
+    return 0 if params is not None else _stopped(workdir, stop)
+
+
+def _stopped(workdir: pathlib.Path, stop: StopRequest) -> int:
+    rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
+    return stop.exit_code()
+
+
+def _open_checkpoints(rooms: Rooms) -> Checkpoints:
+    section = rooms.config.checkpoint
+    return Checkpoints(rooms.workdir / "checkpoints", section.keep, section.milestones_every)
+
+
+def _open_writer(rooms: Rooms) -> MetricsWriter | NoWriter:
+    config, workdir = rooms.config, rooms.workdir
+    if not rooms.hosts.leader:
+        return NoWriter()
+    sinks: list[Sink] = [TensorBoard(workdir / "tensorboard")]
+    if config.wandb.project:
+        sinks.append(WandbRun(config, workdir))
+    return MetricsWriter(workdir, sinks)
 
 
 def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) -> RunState | None:
@@ -68,18 +93,19 @@ def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
     with Progress(config.warm_start.steps, label="warm start") as progress:
         return warm_start.train(
             config, rooms.language, rooms.mesh, rooms.warm,
-            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
+            lambda step, loss: progress.step(step, {"loss": loss}), stop,
         )  # fmt: skip
 
 
 def _self_play(
-    rooms: Rooms, state: RunState, checkpoints: Checkpoints, stop: StopRequest
+    rooms: Rooms,
+    state: RunState,
+    writer: MetricsWriter,
+    checkpoints: Checkpoints,
+    stop: StopRequest,
 ) -> RunState:
-    config, workdir = rooms.config, rooms.workdir
-    with (
-        MetricsWriter(workdir) as writer,
-        Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress,
-    ):
+    config, workdir, hosts = rooms.config, rooms.workdir, rooms.hosts
+    with Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress:
         if state.records.step == 0:
             writer.truncate_after(-1)
             writer.write(0, score(rooms, state, progress))
@@ -87,8 +113,9 @@ def _self_play(
         while state.records.step < config.steps:
             state, metrics, designs = train.iteration(rooms, state, progress)
             step = state.records.step
-            with progress.phase("write"):
-                _write_environments(workdir, designs)
+            if hosts.leader:
+                with progress.phase("write"):
+                    _write_environments(workdir, designs)
             every = config.eval.every
             if step == config.steps or (every and step % every == 0):
                 metrics |= score(rooms, state, progress)
@@ -96,12 +123,19 @@ def _self_play(
             metrics |= times | statistics.rates(metrics, times)
             writer.write(step, metrics)  # before the save: a resume drops rows
             stopping = stop.requested()
-            if step == config.steps or step % config.checkpoint.every == 0 or stopping:
+            if stopping or _is_saved(config, step):
                 checkpoints.save(state)
+            checkpoints.check()
             progress.step(step, metrics)
             if stopping:
                 break
     return state
+
+
+def _is_saved(config: ConfigDict, step: int) -> bool:
+    section = config.checkpoint
+    milestone = section.milestones_every and step % section.milestones_every == 0
+    return step == config.steps or step % section.every == 0 or bool(milestone)
 
 
 def _write_environments(workdir: pathlib.Path, designs) -> None:

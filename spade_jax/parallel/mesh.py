@@ -1,17 +1,24 @@
 """The device mesh and the one table that maps logical array axes onto it."""
 
+import math
 from collections.abc import Mapping
 
 import flax.linen as nn
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 AXES = ("data", "fsdp", "tensor", "expert")
 
+# Rows are split over every axis but `tensor`, so that no device repeats another one's work: experts
+# gather the rows of their group.
+ROW_AXES = ("data", "fsdp", "expert")
+
 # Logical axis of a parameter or activation -> mesh axis. Everything else is replicated.
 RULES = (
-    ("batch", ("data", "fsdp")),
-    ("slots", ("data", "fsdp")),
+    ("batch", ROW_AXES),
+    ("slots", ROW_AXES),
     ("vocab", "tensor"),
     ("embed", "fsdp"),
     ("heads", "tensor"),
@@ -53,6 +60,11 @@ def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
     )
 
 
+def row_shards(mesh: Mesh) -> int:
+    """Parts that rows and slots are split into: their number must be a multiple."""
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
+
+
 def sharding(mesh: Mesh, *logical: str | None) -> NamedSharding:
     """The sharding of an array whose axes have these logical names."""
     return NamedSharding(mesh, nn.logical_to_mesh_axes(logical, RULES))
@@ -70,3 +82,26 @@ def tree_shardings(mesh: Mesh, boxed) -> dict:
 def unbox(boxed):
     """The plain tree without axis names."""
     return nn.unbox(boxed)
+
+
+def place(tree, shardings):
+    """Arrays of the host, the same in every process, on their devices: each process puts what its
+    own devices hold.
+
+    Args:
+        shardings: a tree of them, or one for all.
+    """
+
+    def put(array: np.ndarray, sharding: Sharding) -> jax.Array:
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    if isinstance(shardings, Sharding):
+        return jax.tree.map(lambda array: put(array, shardings), tree)
+    return jax.tree.map(put, tree, shardings)
+
+
+def to_host(array: jax.Array) -> np.ndarray:
+    """A copy of the whole array, in every process; they call it together."""
+    if not (array.is_fully_addressable or array.is_fully_replicated):
+        array = multihost_utils.process_allgather(array, tiled=True)
+    return np.array(array)

@@ -22,7 +22,8 @@ class LearnerState(NamedTuple):
 
 
 class Learner:
-    """Jitted, sharded functions over one model, loss and optimizer.
+    """Jitted, sharded functions over one model, loss and optimizer. Logits exist for `chunk`
+    positions at a time on each device.
 
     Attributes:
         shardings: of a `LearnerState`.
@@ -35,9 +36,10 @@ class Learner:
         loss: str,
         settings: LossSettings,
         optimizer: OptimizerSettings,
-        chunk: int = 1024,
+        chunk: int = 512,
     ):
         self.config, self.mesh, self.settings = config, mesh, settings
+        self._kernels = models.choose_kernels(config, mesh)
         self._loss, self._optimizer, self._chunk = LOSSES[loss], optimizer.build(), chunk
         boxed = jax.eval_shape(self._boxed_init, jax.random.key(0))
         self.shardings = parallel.tree_shardings(mesh, boxed)
@@ -70,14 +72,28 @@ class Learner:
     def adopt(self, params: models.Params) -> LearnerState:
         """A fresh optimizer around existing parameters (for example a warm start)."""
         params = jax.device_put(params, self.shardings.params)
-        opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
-        return LearnerState(params, opt_state, jnp.zeros((), jnp.int32))
+        fresh = jax.jit(
+            lambda params: (self._optimizer.init(params), jnp.int32(0)),
+            out_shardings=self.shardings[1:],
+        )
+        return LearnerState(params, *fresh(params))
+
+    def reference(self, params: models.Params) -> models.Params:
+        """What the KL term needs of parameters that stay as they are: the dtype of computing,
+        sharded as the parameters. A leaf that has it is not copied."""
+        return models.cast(self.config, params)
+
+    def abstract_reference(self) -> models.Params:
+        """Shapes, types and shardings of `reference`, for a restore."""
+        params = self.abstract().params
+        wanted = jax.eval_shape(self.reference, params)
+        return jax.tree.map(lambda leaf, new: leaf.update(dtype=new.dtype), params, wanted)
 
     def gradients(self, params, batch: Batch, temperature: float, reference=None):
         """`(gradients, statistics)` of one micro-batch.
 
         Args:
-            reference: frozen parameters; needed when the loss has a KL term.
+            reference: what `reference` gave; needed when the loss has a KL term.
         """
         if self.settings.kl and reference is None:
             raise ValueError("the loss has a KL term, so reference parameters are needed")
@@ -96,27 +112,29 @@ class Learner:
         return self._fused(state, self._put(batch))
 
     def _put(self, batch: Batch) -> Batch:
-        return jax.device_put(batch, self._batch_sharding)
+        return parallel.place(batch, self._batch_sharding)
 
     def _boxed_init(self, key) -> LearnerState:
         params = models.init(self.config, key)
         return LearnerState(params, self._optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def _logprobs(self, params, batch, temperature):
-        hidden = models.hidden_packed(
-            self.config, params, batch.tokens, batch.positions, batch.segment_ids
+        """Log-probs and entropies of the targets `[R, T]`, and the routers' statistics."""
+        hidden, routers = models.packed_forward(
+            self.config, params, batch.tokens, batch.positions, batch.segment_ids, self._kernels
         )
-        return token_logprobs(
-            self.config, params, hidden, batch.targets, temperature,
-            min(self._chunk, batch.tokens.size),
-        )  # fmt: skip
+        logp, entropy = token_logprobs(
+            self.config, params, hidden, batch.targets, temperature, self._chunk, self.mesh
+        )
+        return logp, entropy, routers
 
     def _objective(self, params, batch, temperature, reference):
-        logp, entropy = self._logprobs(params, batch, temperature)
+        logp, entropy, routers = self._logprobs(params, batch, temperature)
         if reference is not None:
             reference = jax.lax.stop_gradient(self._logprobs(reference, batch, temperature)[0])
         loss, sums = self._loss(logp, entropy, reference, batch, self.settings)
-        return loss, sums | {"loss": loss}
+        weight = batch.weights.sum()  # so that micro-batches add up to their weighted mean
+        return loss, sums | {"loss": loss} | {name: weight * x for name, x in routers.items()}
 
     def _gradient_step(self, params, batch, temperature, reference):
         gradients, sums = jax.grad(self._objective, has_aux=True)(

@@ -4,6 +4,7 @@ A new reward is one function here and one line in `REWARDS`.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -105,8 +106,29 @@ def blend(plays: Plays, settings: RewardSettings) -> float:
     return s.w_reg * gap + s.w_plat * plateau(plays, s) + progress - s.w_front * frontier
 
 
+def micro_lp(plays: Plays, settings: RewardSettings) -> float:
+    """max(0, late-half mean - early-half mean) of the per-step mean returns over the window.
+
+    The halves have equally many steps, so the middle one of an odd number belongs to none. 0 for a
+    one-step window. Steps without a valid play are left out.
+    """
+    del settings
+    steps = [_mean(returns) for returns in plays.windows if len(returns)]
+    half = len(steps) // 2
+    return max(0.0, float(np.mean(steps[-half:]) - np.mean(steps[:half]))) if half else 0.0
+
+
+def regret_var(plays: Plays, settings: RewardSettings) -> float:
+    """regret + exp(-(Var - 0.25)^2 / 0.02), with the population variance of the no-hint returns:
+    0.25 is that of a coin, where the Agent wins half of the time (ours)."""
+    variance = float(np.var(np.concatenate(plays.windows)))
+    return regret(plays, settings) + math.exp(-((variance - 0.25) ** 2) / 0.02)
+
+
 REWARDS: dict[str, Callable[[Plays, RewardSettings], float]] = {
     "regret": regret,
     "blend": blend,
     "plateau": plateau,
+    "micro_lp": micro_lp,
+    "regret_var": regret_var,
 }

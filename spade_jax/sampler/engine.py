@@ -24,7 +24,7 @@ from concurrent import futures
 import jax
 import numpy as np
 
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.models.cache import position_bytes
 from spade_jax.sampler.handle import Handle, Turn
 from spade_jax.sampler.memory import Memory
@@ -50,11 +50,11 @@ class Engine:
             SettingsError: a budget is too small, or the mesh does not divide the slots.
         """
         self.settings, self.stats = settings, Stats()
-        shards = mesh.shape["data"] * mesh.shape["fsdp"]
+        shards = parallel.row_shards(mesh)
         if settings.num_slots % shards:
             raise SettingsError(
-                f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp ="
-                f" {shards}"
+                f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp"
+                f" * expert = {shards}"
             )
         pages = settings.pages(position_bytes(config), shards)
         self._programs = Programs(config, mesh, pages, settings.page, settings.decode_chunk)
@@ -90,14 +90,20 @@ class Engine:
         Raises:
             RuntimeError: episodes are open: their cached keys belong to the old parameters.
         """
-        if self._queue or self._memory.open_rows:
-            raise RuntimeError("parameters cannot change while episodes are open")
-        futures.wait(self._jobs)
-        self._jobs.clear()  # nobody is left to whom they matter
+        self._rest()
         if params is not self._loaded:
             self._loaded, self._params = params, self._programs.ready(params)
             self._memory.forget()
         self._version, self.stats = version, Stats()
+
+    def unload(self) -> None:
+        """Lets go of the parameters, which may thus be freed; `load` comes next.
+
+        Raises:
+            RuntimeError: as `load`.
+        """
+        self._rest()
+        self._loaded = self._params = None
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.
@@ -192,6 +198,12 @@ class Engine:
     def compiles(self) -> int:
         """Programs compiled so far."""
         return self._programs.compiles()
+
+    def _rest(self) -> None:
+        if self._queue or self._memory.open_rows:
+            raise RuntimeError("parameters cannot change while episodes are open")
+        futures.wait(self._jobs)
+        self._jobs.clear()  # nobody is left to whom they matter
 
     def _check_loaded(self) -> None:
         if self._params is None:

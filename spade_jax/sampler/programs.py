@@ -55,7 +55,7 @@ class DecodeOutputs(NamedTuple):
 class Programs:
     """One model's programs on one mesh.
 
-    Rows and pages are split over the mesh's data axes into `shards`: a row's pages lie in its own
+    Rows and pages are split over the mesh's `ROW_AXES` into `shards`: a row's pages lie in its own
     shard and are numbered within it, so that nothing crosses devices but what the model's own
     products need. `take`, `put` and `copy` are those of `models.cache`; `prefill(params, past,
     tokens, lengths)` and `decode(params, past, inputs)` are `_prefill` and `_decode` below.
@@ -72,7 +72,7 @@ class Programs:
         leading = () if self._unstack else (None,)
         held = parallel.sharding(mesh, *leading, "slots", "kv_heads", None, None)
         rows = parallel.sharding(mesh, "slots").spec
-        self.shards = mesh.shape["data"] * mesh.shape["fsdp"]
+        self.shards = parallel.row_shards(mesh)
 
         def moving(function, *others, donate=()):
             inside = jax.shard_map(
@@ -88,9 +88,10 @@ class Programs:
             lambda: models.init_cache(config, self.shards * pages, page, not self._unstack),
             out_shardings=held,
         )
-        self.prefill = jax.jit(functools.partial(_prefill, config), out_shardings=held)
+        model = config, models.choose_kernels(config, mesh)
+        self.prefill = jax.jit(functools.partial(_prefill, model), out_shardings=held)
         self.decode = jax.jit(
-            functools.partial(_decode, config, chunk),
+            functools.partial(_decode, model, chunk),
             out_shardings=(held, parallel.replicated(mesh)),
         )  # fmt: skip
         self._layers = jax.jit(models.unstack)
@@ -107,15 +108,18 @@ class Programs:
         return sum(function._cache_size() for function in jitted)
 
 
-def _prefill(config, params, past, tokens, lengths) -> kv.Cache:
+def _prefill(model, params, past, tokens, lengths) -> kv.Cache:
     """Keys and values of known tokens `[R, C]` that follow the `lengths` `[R]` of `past`."""
+    config, kernels = model
     recent = models.init_cache(config, *tokens.shape, _stacked(past))
-    return models.hidden_cached(config, params, tokens, lengths, past, recent)[1]
+    return models.hidden_cached(
+        config, params, tokens, lengths, past, recent, kernels=kernels
+    )[1]
 
 
-def _decode(config, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
+def _decode(model, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
     """Samples up to a chunk of tokens in every row with a budget; their keys and values."""
-    rows = inputs.token.shape[0]
+    (config, kernels), rows = model, inputs.token.shape[0]
     outputs = DecodeOutputs(
         tokens=jnp.zeros((rows, chunk), jnp.int32),
         logprobs=jnp.zeros((rows, chunk), jnp.float32),
@@ -137,7 +141,7 @@ def _decode(config, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache
         step, token, recent, outputs = carry
         active = running(outputs)
         hidden, recent = models.hidden_cached(
-            config, params, token[:, None], inputs.length, past, recent, step
+            config, params, token[:, None], inputs.length, past, recent, step, kernels
         )
         logits = models.logits(config, params, hidden[:, 0])
         logits = jax.lax.cond(narrow, truncate, lambda logits, *_: logits, logits, *policy)

@@ -1,6 +1,7 @@
 """The supervised stage before self-play: a new model cannot know Python, a public one not what an
 environment looks like here."""
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,6 +10,7 @@ from ml_collections import ConfigDict
 
 from spade_jax import models, seeding
 from spade_jax.checkpoint import Checkpoints
+from spade_jax.interrupt import StopRequest
 from spade_jax.language import Language
 from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
 from spade_jax.rollout import Trajectory
@@ -26,13 +28,13 @@ def train(
     mesh,
     warm: WarmStart,
     report: Callable[[int, float], None],
-    stopped: Callable[[], bool],
+    stop: StopRequest,
 ) -> models.Params | None:
     """Trains on the examples, or takes up where an earlier call was interrupted.
 
     Args:
         report: called with (step, loss) now and then.
-        stopped: asked after every step; true saves and returns None.
+        stop: asked after every step; a stopped stage is saved and returns None.
 
     Returns:
         The warm parameters; with no steps, those that the language starts from.
@@ -42,26 +44,31 @@ def train(
     if not total:
         return language.params()
     learner = Learner(language.model, mesh, "supervised", LossSettings(), _optimizer(section))
-    checkpoints = Checkpoints(warm.folder / "checkpoints", keep=1)
-    start = checkpoints.latest() or 0
-    if start:
-        state = checkpoints.restore(_run_state(learner.abstract(), 0)).learner
-    else:
-        state = learner.adopt(language.params())
-    if start < total:
-        batches = itertools.islice(_batches(config, language, warm), start, total)
-        for step, batch in enumerate(batches, start=start + 1):
+    folder, keep = warm.folder / "checkpoints", config.checkpoint.keep
+    with contextlib.closing(Checkpoints(folder, keep)) as checkpoints:
+        stop.settle_first(checkpoints.settle)
+        start, state = _start(checkpoints, learner, language)
+        batches = _batches(config, language, warm) if start < total else iter(())
+        for step, batch in enumerate(itertools.islice(batches, start, total), start=start + 1):
             state, statistics = learner.step(state, batch)
             if step % max(1, total // REPORTS) == 0 or step == total:
                 report(step, float(statistics["loss"]))
-            done, stopping = step == total, stopped()
+            done, stopping = step == total, stop.requested()
             if done or stopping or step % section.save_every == 0:
                 checkpoints.save(_run_state(state, step))
             if stopping and not done:
-                checkpoints.close()
                 return None
-    checkpoints.close()
     return state.params
+
+
+def _start(
+    checkpoints: Checkpoints, learner: Learner, language: Language
+) -> tuple[int, LearnerState]:
+    """The steps done so far and the state after them."""
+    if checkpoints.latest() is None:
+        return 0, learner.adopt(language.params())
+    restored = checkpoints.restore(_run_state(learner.abstract(), 0))
+    return restored.records.step, restored.learner
 
 
 def _run_state(state: LearnerState, step: int) -> RunState:

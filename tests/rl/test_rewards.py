@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spade_jax.rl import REWARDS, Plays, RewardSettings
-from spade_jax.rl.rewards import blend, plateau, regret, slope
+from spade_jax.rl.rewards import blend, micro_lp, plateau, regret, regret_var, slope
 
 
 def plays(hint, *windows):
@@ -81,3 +81,28 @@ def test_an_environment_without_plays_has_no_reward():
 def test_the_registry_holds_the_functions_by_their_paper_names():
     assert REWARDS["regret"] is regret and REWARDS["blend"] is blend
     assert REWARDS["plateau"] is plateau
+
+
+@pytest.mark.parametrize(
+    "windows,want",
+    [
+        ([[1, 0, 0, 0], [1, 1, 1, 0]], 0.5),  # 0.75 - 0.25
+        ([[0, 0], [1, 0], [1, 1], [1, 0]], 0.5),  # (1 + 0.5) / 2 - (0 + 0.5) / 2
+        ([[0, 0], [1, 1], [1, 0]], 0.5),  # the middle step belongs to no half
+        ([[0, 0], [], [1, 0]], 0.5),  # a step without valid plays is left out
+        ([[1, 1], [0, 0]], 0.0),  # unlearning earns nothing
+        ([[1, 0, 1]], 0.0),  # one step has no halves
+    ],
+)
+def test_micro_lp_is_the_late_half_minus_the_early_half(windows, want):
+    assert micro_lp(plays([1], *windows), RewardSettings()) == pytest.approx(want)
+
+
+def test_regret_var_adds_a_bump_where_returns_vary_like_a_coin():
+    # variance of 1, 0, 1, 0 is 0.25: e^0; regret 1 - 0.5
+    assert regret_var(plays([1], [1, 0], [1, 0]), RewardSettings()) == pytest.approx(1.5)
+    # variance of 1, 0, 0, 0 is 3/16: (1/16)^2 / 0.02 = 0.1953125; regret 0.5 - 0.25
+    want = 0.25 + np.exp(-0.1953125)
+    assert regret_var(plays([1, 0], [1, 0, 0, 0]), RewardSettings()) == pytest.approx(want)
+    # no variance: 0.0625 / 0.02 = 3.125
+    assert regret_var(plays([1], [0, 0]), RewardSettings()) == pytest.approx(1 + np.exp(-3.125))

@@ -1,13 +1,12 @@
 """The warm start as a stage: it resumes exactly, and is lent only to runs it suits."""
 
-import itertools
-
 import jax
 import numpy as np
 import pytest
 
 from configs import tiny
 from spade_jax import parallel, warm_start
+from spade_jax.interrupt import StopRequest
 from spade_jax.prompts import Prompts
 from spade_jax.settings import tie_to_config
 from spade_jax.warm_start import WarmStartError
@@ -27,11 +26,23 @@ def prepared(config, workdir):
     return warm_start.prepare(config, workdir, Prompts(config.prompts))
 
 
-def trained(config, workdir, stopped=lambda: False):
+class StopAfter(StopRequest):
+    """Asks the stage to stop when it asks for the `calls`-th time; by default never."""
+
+    def __init__(self, calls=None):
+        super().__init__(grace_s=1.0)
+        self.calls, self.asked = calls, 0
+
+    def requested(self):
+        self.asked += 1
+        return self.asked == self.calls
+
+
+def trained(config, workdir, stop=None):
     warm = prepared(config, workdir)
     mesh = parallel.make_mesh({}, jax.devices()[:1])
     language = warm_start.fresh_language(config, mesh, warm)
-    return warm_start.train(config, language, mesh, warm, lambda *_: None, stopped)
+    return warm_start.train(config, language, mesh, warm, lambda *_: None, stop or StopAfter())
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +53,9 @@ def lender(tmp_path_factory):
 
 
 def test_a_stopped_warm_start_goes_on_to_the_same_parameters(lender, tmp_path):
-    asked = itertools.count(1)
-    assert trained(small(), tmp_path, lambda: next(asked) == 7) is None
-    assert next(asked) == 8
+    stop = StopAfter(calls=7)
+    assert trained(small(), tmp_path, stop) is None
+    assert stop.asked == 7
     resumed = jax.device_get(trained(small(), tmp_path))
     jax.tree.map(np.testing.assert_array_equal, resumed, lender[1])
 
