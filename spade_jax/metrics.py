@@ -34,7 +34,8 @@ class Sink(Protocol):
 class MetricsWriter:
     """Appends to WORKDIR/metrics.jsonl and hands every step to the sinks, which it closes.
 
-    A step is one line, written with one call and flushed, in strictly increasing order. A line
+    A step is one line, written with one call, in strictly increasing order. The file is closed
+    after every step: in a mounted bucket only that makes it lasting, and visible to others. A line
     that an earlier process left half-written is repaired on opening. One process writes.
     """
 
@@ -44,7 +45,6 @@ class MetricsWriter:
         self._sinks = tuple(sinks)
         self._rewrite(_repaired(self._path))
         self._last = max((row["step"] for row in _read(self._path)), default=None)
-        self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed in `close`)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
         """Writes the line of `step`.
@@ -64,8 +64,9 @@ class MetricsWriter:
         if lost:
             row[NON_FINITE] = lost
         line = memoryview(msgspec.json.encode(row) + b"\n")
-        while line:
-            line = line[self._file.write(line):]
+        with open(self._path, "ab", buffering=0) as file:
+            while line:
+                line = line[file.write(line):]
         self._last = row.pop("step")
         numbers = {name: value for name, value in row.items() if isinstance(value, (int, float))}
         for sink in self._sinks:
@@ -76,9 +77,7 @@ class MetricsWriter:
         rows = _read(self._path)
         kept = [row for row in rows if row["step"] <= step]
         if len(kept) < len(rows):
-            self._file.close()
             self._rewrite(b"".join(msgspec.json.encode(row) + b"\n" for row in kept))
-            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 (closed in `close`)
             self._last = max((row["step"] for row in kept), default=None)
             for sink in self._sinks:
                 sink.rewind()
@@ -86,7 +85,6 @@ class MetricsWriter:
 
     def close(self) -> None:
         """May be called twice."""
-        self._file.close()
         for sink in self._sinks:
             sink.close()
 

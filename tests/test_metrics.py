@@ -44,6 +44,14 @@ def test_a_line_is_on_disk_before_write_returns(tmp_path):
     writer.close()
 
 
+def test_the_file_is_closed_between_steps(tmp_path):
+    with MetricsWriter(tmp_path) as writer:
+        writer.write(1, {})
+        (tmp_path / "metrics.jsonl").rename(tmp_path / "aside")  # an open file would move along
+        writer.write(2, {})
+    assert read_metrics(tmp_path) == [{"step": 2}]
+
+
 def test_values_that_are_not_finite_become_null_and_are_counted(tmp_path):
     with MetricsWriter(tmp_path) as writer:
         writer.write(1, {"a": float("nan"), "b": np.float32("inf"), "c": 1.0, "d": None})
