@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 
+from launch.bucket import bucket_name
 from launch.clusters import Cluster
 from launch.errors import LaunchError
 from launch.jobs import Job
@@ -43,7 +44,7 @@ class Request:
             raise LaunchError(f"--workdir={self.workdir}: {backend} runs here; expected a folder")
 
     def need_bucket(self, backend: str) -> None:
-        if not self.workdir.startswith("gs://"):
+        if bucket_name(self.workdir) is None:
             raise LaunchError(
                 f"--workdir={self.workdir}: {backend} runs elsewhere; expected gs://BUCKET/FOLDER"
             )

@@ -8,6 +8,7 @@ import runpy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from launch.bucket import mounted
 from launch.errors import LaunchError
 from launch.sweeps import Sweep
 
@@ -17,7 +18,8 @@ class Unit:
     """Attributes:
     name: unique in the sweep; "seed_0/full" is also its folder under the sweep's workdir.
     workdir: a folder, or a `gs://` path.
-    arguments: what follows `python -m spade_jax.main` on the command line.
+    arguments: what follows `python -m spade_jax.main` on the command line; there a bucket is the
+        folder as which it is mounted.
     after: name of the unit that must have finished before this one starts.
     """
 
@@ -48,14 +50,15 @@ def units(sweep: Sweep, workdir: str, changes: Mapping[str, Any] | None = None) 
         changes: overrides of every unit, stronger than the sweep's own.
     """
     root = workdir.rstrip("/")
-    common = {**sweep.common, "compilation_cache": f"{root}/compilation_cache"}
+    seen = mounted(root)
+    # With the runs, not on a host: a slice that is asked for again finds its programs there.
+    common = {**sweep.common, "compilation_cache": f"{seen}/compilation_cache"}
 
     def unit(name: str, overrides: Mapping[str, Any], *more: str, after: str | None = None):
-        folder = f"{root}/{name}"
         settings = {**common, **overrides, **(changes or {})}
         flags = (f"--config.{key}={value}" for key, value in settings.items())
-        arguments = (f"--config={sweep.config}", f"--workdir={folder}", *flags, *more)
-        return Unit(name, folder, arguments, after)
+        arguments = (f"--config={sweep.config}", f"--workdir={seen}/{name}", *flags, *more)
+        return Unit(name, f"{root}/{name}", arguments, after)
 
     made = []
     warm: dict[int, str | None] = dict.fromkeys(sweep.seeds)
@@ -64,7 +67,7 @@ def units(sweep: Sweep, workdir: str, changes: Mapping[str, Any] | None = None) 
             made.append(unit(arm_name("warm", seed), {"seed": seed}, "--mode=warm_start"))
             warm[seed] = made[-1].name
     for seed, (arm, overrides) in itertools.product(sweep.seeds, sweep.arms.items()):
-        shared = {"warm_start.path": f"{root}/{warm[seed]}"} if warm[seed] else {}
+        shared = {"warm_start.path": f"{seen}/{warm[seed]}"} if warm[seed] else {}
         settings = {**overrides, "seed": seed, **shared}
         made.append(unit(arm_name(arm, seed), settings, after=warm[seed]))
     return made

@@ -54,7 +54,10 @@ def main(argv: list[str]) -> int:
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
         if "://" in WORKDIR.value:  # would be made here, as a folder of that name
-            raise ConfigError(f"--workdir={WORKDIR.value}: expected a folder; not a bucket, yet")
+            raise ConfigError(
+                f"--workdir={WORKDIR.value}: expected a folder; a bucket is mounted as one first"
+                " (docs/tpu.md)"
+            )
         config = _config()
         validate(config)
         with joined(config.distributed) as hosts, _one_voice(hosts):

@@ -3,6 +3,7 @@
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from launch.bucket import MOUNT_OPTIONS, bucket_name, mounted
 from launch.clusters import Slice
 from launch.jobs import PREEMPTED, Job
 from launch.plan import Request
@@ -30,7 +31,11 @@ def watched(
         templates: name of the file -> template, for "watch.sh" and what it reads.
     """
     folder = request.folder / unit.resource
+    bucket = bucket_name(request.workdir)
     values |= {
+        "bucket": bucket,
+        "mount": mounted(f"gs://{bucket}"),
+        "mount_options": MOUNT_OPTIONS,
         "name": unit.resource,
         "label": request.label,
         "command": command,

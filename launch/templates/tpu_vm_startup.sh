@@ -13,19 +13,45 @@ command=(
   {{ word | quote }}
 {% endfor %}
 )
+bucket={{ mount | quote }}
 gcloud auth configure-docker {{ registry | quote }} --quiet
+
+install_gcsfuse() {
+  local packages=https://packages.cloud.google.com/apt key=/usr/share/keyrings/cloud.google.asc
+  curl -sf "$packages/doc/apt-key.gpg" | tee "$key" > /dev/null
+  echo "deb [signed-by=$key] $packages gcsfuse-$(lsb_release --codename --short) main" |
+    tee /etc/apt/sources.list.d/gcsfuse.list
+  apt-get update
+  apt-get install --yes --option=DPkg::Lock::Timeout=300 gcsfuse
+}
+
+unmount() { umount --lazy "$bucket" 2> /dev/null; }
+
+run() {  # the run's exit code, or 1 where the bucket can not be mounted
+  docker rm --force spade 2> /dev/null
+  unmount  # of an earlier try, perhaps broken
+  command -v gcsfuse > /dev/null || install_gcsfuse || return 1
+  mkdir -p "$bucket"
+  gcsfuse \
+{% for option in mount_options %}
+    --{{ option }} \
+{% endfor %}
+    {{ bucket | quote }} "$bucket" || return 1
+  docker run --name=spade --init --privileged --net=host --stop-timeout=60 \
+    --volume="$bucket:$bucket" --log-opt=max-size=100m --log-opt=max-file=3 \
+    {{ image | quote }} "${command[@]}"
+}
 
 # 0: finished. {{ usage_error }}: impossible settings. After any other code, also that of a host that lost
 # another one, all hosts start again and resume from the newest checkpoint.
 for (( left = {{ failures }}; ; left-- )); do
-  docker rm --force spade 2> /dev/null
-  docker run --name=spade --init --privileged --net=host --stop-timeout=60 \
-    --log-opt=max-size=100m --log-opt=max-file=3 {{ image | quote }} "${command[@]}"
+  run
   code=$?
   echo "exit code $code, $left restarts left"
   if (( code == 0 || code == {{ usage_error }} || left == 0 )); then break; fi
   sleep {{ pause }}
 done
+unmount
 
 if [[ "$(metadata agent-worker-number)" == 0 ]]; then
   echo "$code" | gcloud storage cp - {{ exit_file | quote }}

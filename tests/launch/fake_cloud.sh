@@ -1,11 +1,12 @@
 #!/bin/bash
-# Stands in for gcloud, kubectl, docker and curl: fake_cloud.sh PROGRAM ARGUMENTS...
+# Stands in for the programs of a cloud and of its machines: fake_cloud.sh PROGRAM ARGUMENTS...
 #
 # Under FAKE_CLOUD, a folder: `calls` gets a line per call. `life_1`, `life_2`, ... hold the states
 # of the first, second, ... resource that is created, a line each: every look takes the next one, and
 # the last one stays. The state "exit N" is a run that has just ended with that code, "gone" a
 # resource that somebody deleted, "down" no connection. `codes` holds the exit codes of `docker run`,
-# `worker` the number of this host.
+# `mounts` those of gcsfuse, which `apt-get install` makes where it is missing, and `worker` the
+# number of this host.
 cd "$FAKE_CLOUD" || exit 9
 echo "$*" >> calls
 program="$1"
@@ -51,5 +52,8 @@ case "$program $1 $2 $3 $4" in
       2) exit 1 ;;
     esac ;;
   "docker run "*) take codes; exit "$taken" ;;
+  gcsfuse*) take mounts; exit "$taken" ;;
+  "apt-get install "*) cp bin/docker bin/gcsfuse ;;
+  tee*) cat > /dev/null ;;
   curl*) cat worker ;;
 esac

@@ -7,12 +7,14 @@ python -m tests.launch.test_pods
 import dataclasses
 import os
 import re
+import shutil
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from launch import bucket
 from launch.backends import BACKENDS, tpu_vm
 from launch.clusters import CLUSTERS, Cluster, parse_topology
 from launch.errors import LaunchError
@@ -26,6 +28,9 @@ FAKE = Path(__file__).with_name("fake_cloud.sh")
 SWEEP = Sweep("configs/tiny.py", {"no memory": {"memory.enabled": False}}, (3,))
 CHANGES = {"curriculum.skills": "('a b', \"it's\")"}  # what a shell or YAML could take apart
 BUCKET = "gs://my-bucket/alice/first"
+PROGRAMS = (
+    "gcloud", "kubectl", "docker", "curl", "gcsfuse", "umount", "apt-get", "lsb_release", "tee"
+)
 FULL = Cluster(
     topology="v5p:4x4x4", image="us-docker.pkg.dev/my-project/spade/spade:1",
     service_account="spade", spot=True, project="my-project", zone="us-east5-a",
@@ -68,17 +73,36 @@ def test_the_manifest_is_yaml_and_runs_the_command_on_every_host():
     assert pod["restartPolicy"] == "Never"  # podFailurePolicy is refused without it
 
 
+def test_the_manifest_mounts_the_bucket_where_the_run_writes():
+    yaml = pytest.importorskip("yaml")
+    plan = BACKENDS["gke"](request("folder"))
+    (text,) = (text for path, text in plan.files.items() if path.name == "jobset.yaml")
+    job = yaml.safe_load(text)["spec"]["replicatedJobs"][0]["template"]["spec"]
+    template = job["template"]
+    assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    (volume,), (container,) = template["spec"]["volumes"], template["spec"]["containers"]
+    assert container["volumeMounts"] == [{"name": volume["name"], "mountPath": "/gcs/my-bucket"}]
+    assert "--workdir=/gcs/my-bucket/alice/first/seed_3/no_memory" in container["args"]
+    assert volume["csi"]["volumeAttributes"] == {
+        "bucketName": "my-bucket",
+        "mountOptions": "metadata-cache-ttl-secs=0,metadata-cache-negative-ttl-secs=0,"
+        "implicit-dirs,rename-dir-limit=200000",
+    }
+
+
 @pytest.fixture
 def cloud(tmp_path, monkeypatch):
-    """A folder that fakes a cloud, its programs first on PATH."""
-    for program in ("gcloud", "kubectl", "docker", "curl"):
+    """A folder that fakes a cloud, its programs first on PATH; buckets are mounted under it."""
+    for program in PROGRAMS:
         path = tmp_path / "bin" / program
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f'#!/bin/bash\nexec bash {FAKE} {program} "$@"\n')
+        path.write_text(f'#!/bin/bash\nexec bash {FAKE} "${{0##*/}}" "$@"\n')
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_CLOUD", str(tmp_path))
+    monkeypatch.setattr(bucket, "ROOT", str(tmp_path / "gcs"))
     (tmp_path / "calls").touch()
+    write_lines(tmp_path / "mounts", [0])
     return tmp_path
 
 
@@ -183,6 +207,15 @@ def test_a_jobset_that_failed_is_made_anew_and_a_running_one_watched(before, ver
     assert (record.state, done) == (State.FINISHED, verbs)
 
 
+def start_host(cloud, failures=2):
+    """Runs the startup script to its end; what it has called."""
+    plan = BACKENDS["tpu_vm"](request(cloud / "launch", failures=failures))
+    write(plan)
+    (script,) = (path for path in plan.files if path.name == "startup.sh")
+    subprocess.run(["bash", str(script)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    return (cloud / "calls").read_text().splitlines()
+
+
 @pytest.mark.parametrize(
     ("codes", "starts", "told"),
     [([0], 1, "0"), ([1, 137, 0], 3, "0"), ([2], 1, "2"), ([75, 1, 1], 3, "1")],
@@ -194,13 +227,9 @@ def test_a_host_starts_a_failed_run_again_but_not_one_with_impossible_settings(
     for worker in (0, 1):
         write_lines(cloud / "codes", codes)
         write_lines(cloud / "worker", [worker])
-        plan = BACKENDS["tpu_vm"](request(cloud / "launch", failures=2))
-        write(plan)
-        (script,) = (path for path in plan.files if path.name == "startup.sh")
-        subprocess.run(["bash", str(script)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+        calls = start_host(cloud)
         if worker == 0:
-            runs = [line for line in (cloud / "calls").read_text().splitlines()
-                    if line.startswith("docker run")]  # fmt: skip
+            runs = [line for line in calls if line.startswith("docker run")]
             assert len(runs) == starts
             (unit,) = units(SWEEP, BUCKET, CHANGES)
             command = " ".join(unit.command("python", "--config.distributed.enabled=True"))
@@ -208,6 +237,45 @@ def test_a_host_starts_a_failed_run_again_but_not_one_with_impossible_settings(
             assert (cloud / "exit_code").read_text() == f"{told}\n"
             (cloud / "exit_code").unlink()
     assert not (cloud / "exit_code").exists()  # only the first host tells
+
+
+def test_a_host_mounts_the_bucket_before_the_run_and_unmounts_it_at_the_end(cloud):
+    write_lines(cloud / "codes", [0])
+    write_lines(cloud / "worker", [1])
+    mount = cloud / "gcs" / "my-bucket"
+    calls = [line.split() for line in start_host(cloud)]
+    assert [call[:2] for call in calls if call[0] in ("docker", "gcsfuse", "umount")] == [
+        ["docker", "rm"], ["umount", "--lazy"], ["gcsfuse", "--metadata-cache-ttl-secs=0"],
+        ["docker", "run"], ["umount", "--lazy"],
+    ]  # fmt: skip
+    (gcsfuse,) = (call for call in calls if call[0] == "gcsfuse")
+    (docker,) = (call for call in calls if call[:2] == ["docker", "run"])
+    assert gcsfuse[-2:] == ["my-bucket", str(mount)] and mount.is_dir()
+    assert f"--volume={mount}:{mount}" in docker
+    assert f"--workdir={mount}/alice/first/seed_3/no_memory" in docker
+
+
+def test_a_host_that_can_not_mount_the_bucket_tries_again_without_starting_a_run(
+    cloud, monkeypatch
+):
+    monkeypatch.setattr(tpu_vm, "PAUSE", 0)
+    write_lines(cloud / "mounts", [2, 1])  # 2 is no usage error here: it is gcsfuse's
+    write_lines(cloud / "worker", [0])
+    calls = start_host(cloud, failures=2)
+    assert sum(call.startswith("gcsfuse") for call in calls) == 3
+    assert not any(call.startswith("docker run") for call in calls)
+    assert (cloud / "exit_code").read_text() == "1\n"
+
+
+def test_a_host_without_gcsfuse_installs_it(cloud):
+    (cloud / "bin" / "gcsfuse").unlink()
+    if shutil.which("gcsfuse"):
+        pytest.skip("it is installed here")
+    write_lines(cloud / "codes", [0])
+    write_lines(cloud / "worker", [1])
+    programs = [call.split()[0] for call in start_host(cloud)]
+    assert programs.index("apt-get") < programs.index("gcsfuse")
+    assert "docker" in programs[programs.index("gcsfuse") :]
 
 
 @pytest.mark.parametrize(
@@ -225,9 +293,12 @@ def test_a_missing_field_is_named_before_anything_is_rendered(backend, field, tm
 
 
 @pytest.mark.parametrize("backend", ["tpu_vm", "gke"])
-def test_a_pod_writes_to_a_bucket(backend, tmp_path):
+@pytest.mark.parametrize(
+    "workdir", ["runs/x", "/gcs/b/x", "gs://b", "gs://b/", "gs://b//x", "gs://B/x", "s3://b/x"]
+)
+def test_a_pod_writes_to_a_folder_in_a_bucket(backend, workdir, tmp_path):
     with pytest.raises(LaunchError, match="expected gs://BUCKET/FOLDER"):
-        BACKENDS[backend](request(tmp_path, workdir="runs/x"))
+        BACKENDS[backend](request(tmp_path, workdir=workdir))
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def test_a_run_refuses_a_bucket_instead_of_making_a_folder_of_its_name():
         [*command, "--workdir=gs://bucket/x"], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (
-        2, "ConfigError: --workdir=gs://bucket/x: expected a folder; not a bucket, yet\n"
+        2, "ConfigError: --workdir=gs://bucket/x: expected a folder; a bucket is mounted as one "
+        "first (docs/tpu.md)\n"
     )  # fmt: skip
     assert not (ROOT / "gs:").exists()

@@ -47,8 +47,15 @@ def test_a_shared_warm_start_is_a_unit_that_the_seed_s_arms_wait_for():
     assert [unit.after for unit in warm] == [None, None]
     assert [unit.after for unit in arms] == ["seed_0/warm"] * 2 + ["seed_7/warm"] * 2
     assert [given(unit)["warm_start.path"] for unit in arms] == (
-        ["gs://bucket/x/seed_0/warm"] * 2 + ["gs://bucket/x/seed_7/warm"] * 2
+        ["/gcs/bucket/x/seed_0/warm"] * 2 + ["/gcs/bucket/x/seed_7/warm"] * 2
     )
+
+
+def test_a_run_sees_its_bucket_as_a_folder():
+    unit = units(SWEEP, "gs://bucket/x/")[0]
+    assert unit.workdir == "gs://bucket/x/seed_0/full"
+    assert "--workdir=/gcs/bucket/x/seed_0/full" in unit.arguments
+    assert given(unit)["compilation_cache"] == "/gcs/bucket/x/compilation_cache"
 
 
 def test_resources_in_a_cloud_have_short_names_of_their_own():
