@@ -7,8 +7,8 @@ import re
 
 ROOT = "/gcs"
 MOUNT_OPTIONS = (  # by the names of gcsfuse's flags
-    # What one host has closed, the others see at once. On TPUs the default is to remember for ever
-    # what a file was, or that there was none.
+    # What one host has closed, the others see at once. By default they remember for a minute what a
+    # file was, on TPUs for ever, and for five seconds that there was none.
     "metadata-cache-ttl-secs=0",
     "metadata-cache-negative-ttl-secs=0",
     "implicit-dirs",  # folders that nobody has made, but `gcloud storage cp` has written into
