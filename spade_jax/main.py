@@ -18,7 +18,7 @@ from ml_collections import config_flags
 
 from sandbox_runner import RunnerError
 from spade_jax import modes
-from spade_jax.checkpoint import CheckpointError
+from spade_jax.checkpoint import CheckpointError, SaveError
 from spade_jax.config import ConfigError, validate
 from spade_jax.designing import PoolError
 from spade_jax.grounding import CorpusError
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
             return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, SaveError) else 2  # 2: the same command can only fail again
 
 
 def _one_voice(hosts: Hosts) -> contextlib.AbstractContextManager:

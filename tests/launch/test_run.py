@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from launch.backends.pods import USAGE_ERROR
+
 ROOT = Path(__file__).resolve().parents[2]
 STAND_IN_MAIN = """
 import sys
@@ -128,13 +130,27 @@ def test_a_program_that_is_not_installed_is_named(checkout, monkeypatch):
     assert not (checkout / "runs").exists()
 
 
+@pytest.mark.parametrize(("error", "final"), [("SaveError", False), ("CheckpointError", True)])
+def test_a_save_that_failed_is_no_reason_not_to_start_the_run_again(error, final, tmp_path):
+    code = (
+        "from spade_jax import checkpoint, main, modes\n"
+        f"def fail(*_): raise checkpoint.{error}('why')\n"
+        "modes.MODES['train'] = fail\nmain.run(main.main)"
+    )
+    command = [sys.executable, "-c", code, "--config=configs/tiny.py", f"--workdir={tmp_path}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.stderr == f"{error}: why\n"
+    assert (done.returncode == USAGE_ERROR) == final and done.returncode != 0
+
+
 def test_a_run_refuses_a_bucket_instead_of_making_a_folder_of_its_name():
     command = [sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py"]
     done = subprocess.run(
         [*command, "--workdir=gs://bucket/x"], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (
-        2, "ConfigError: --workdir=gs://bucket/x: expected a folder; a bucket is mounted as one "
-        "first (docs/tpu.md)\n"
+        USAGE_ERROR,
+        "ConfigError: --workdir=gs://bucket/x: expected a folder; a bucket is mounted as one first"
+        " (docs/tpu.md)\n",
     )  # fmt: skip
     assert not (ROOT / "gs:").exists()
