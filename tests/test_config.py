@@ -17,7 +17,7 @@ from spade_jax.config import ConfigError, validate
         ("agent.hint_plays_per_env", 3, "multiple of agent.seeds_per_env=2"),
         ("designer.temperature", -0.5, "at least 0"),
         ("designer.temperature", "hot", "at least 0"),
-        ("designer.reward", "fame", "one of blend, plateau, regret"),
+        ("designer.reward", "fame", "one of blend, micro_lp, plateau, regret, regret_var"),
         ("designer.delay", 3, "at most curriculum.regen_interval=1"),
         ("curriculum.skills_per_regen", 9, "number of curriculum.skills=6"),
         ("learner.agent.length", 100, r"at least sampler.agent.max_len - 1 = 159"),
