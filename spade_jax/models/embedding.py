@@ -29,7 +29,7 @@ def sharded(mesh: Mesh) -> Callable[..., jax.Array]:
         index = tokens - jax.lax.axis_index("tensor") * table.shape[0]
         mine = (index >= 0) & (index < table.shape[0])
         part = lookup(table, jnp.where(mine, index, 0), dtype)
-        part = jax.lax.psum(jnp.where(mine[..., None], part, 0), "tensor")
+        part = parallel.shared_sum(jnp.where(mine[..., None], part, 0), "tensor")
         return jax.lax.all_to_all(part, "fsdp", split_axis=0, concat_axis=2, tiled=True)
 
     split = parallel.sharding(mesh, "vocab", "embed").spec

@@ -104,7 +104,7 @@ def expert_parallel(mesh: Mesh, product: Product) -> Callable[..., tuple[jax.Arr
         )  # fmt: skip
         out = out.reshape(-1, *shape[1:])
         out = jax.lax.psum_scatter(out, "expert", scatter_dimension=0, tiled=True)
-        return jax.lax.psum(out, "tensor"), chosen
+        return parallel.shared_sum(out, "tensor"), chosen
 
     def whole(x, logits, route, gate, up, down):
         return jax.shard_map(

@@ -1,3 +1,4 @@
+from spade_jax.parallel.collectives import shared_sum
 from spade_jax.parallel.mesh import (
     AXES,
     ROW_AXES,
@@ -19,6 +20,7 @@ __all__ = [
     "make_mesh",
     "replicated",
     "row_shards",
+    "shared_sum",
     "sharding",
     "tree_shardings",
     "unbox",

@@ -54,7 +54,7 @@ def _local(chunk, hidden, targets, head, temperature):
         mine = (index >= 0) & (index < head.shape[1])
         chosen = jnp.take_along_axis(logits, jnp.where(mine, index, 0)[:, None], axis=-1)[:, 0]
         parts = weights.sum(axis=-1), (weights * logits).sum(axis=-1), jnp.where(mine, chosen, 0)
-        total, mean, chosen = jax.lax.psum(parts, "tensor")
+        total, mean, chosen = parallel.shared_sum(parts, "tensor")
         normaliser = jnp.log(total) + top
         return chosen - normaliser, normaliser - mean / total
 
