@@ -1,4 +1,4 @@
-from spade_jax.parallel.collectives import shared_sum
+from spade_jax.parallel import collectives
 from spade_jax.parallel.mesh import (
     AXES,
     ROW_AXES,
@@ -17,10 +17,10 @@ __all__ = [
     "ROW_AXES",
     "RULES",
     "MeshError",
+    "collectives",
     "make_mesh",
     "replicated",
     "row_shards",
-    "shared_sum",
     "sharding",
     "tree_shardings",
     "unbox",
