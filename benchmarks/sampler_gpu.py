@@ -26,8 +26,8 @@ import jax
 import numpy as np
 
 from benchmarks import sampler_roofline as roofline
-from benchmarks.sampler import print_header, print_row
 from benchmarks.sampler_workload import ModelShape, Part, Reply, draw_prompts
+from benchmarks.tables import print_header, print_row
 from spade_jax import models, parallel
 from spade_jax.sampler import Engine, EngineSettings, Request
 from spade_jax.sampler.programs import DecodeInputs, Programs

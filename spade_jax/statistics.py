@@ -123,17 +123,20 @@ def sampling(engines: Mapping[str, Engine]) -> Metrics:
             ("kept_tokens", engine.stats.kept_tokens),
             ("parked_pages", engine.stats.parked_pages),
             ("slot_use", engine.stats.slot_use()),
+            ("waited_seconds", engine.stats.waited_seconds),
             ("programs", engine.compiles()),
         )
     }
 
 
 def rates(metrics: Metrics, times: Metrics) -> Metrics:
-    """Sampled tokens and environment steps per second of the phases that make them."""
+    """Sampled tokens and environment steps per second of the phases that make them, and the share
+    of the step in which the agent's sampler had nothing to do but wait for environments."""
     counts = {
         "rate/designer_tokens": ("sampler/designer/sampled_tokens", "time/design"),
         "rate/agent_tokens": ("sampler/agent/sampled_tokens", "time/play"),
         "rate/environment_steps": ("agent/steps", "time/play"),
+        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", "time/step"),
     }
     return {
         name: metrics[count] / times[phase]
