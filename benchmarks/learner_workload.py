@@ -119,12 +119,14 @@ def useful_flops(shape: ModelShape, lengths: Sequence[int]) -> float:
 
 def computed_flops(shape: ModelShape, rows: int, length: int, remat: bool, logits: int) -> float:
     """Operations of our program for one micro-batch: padding, attention to all of a row, and what
-    is computed again in the backward pass, blocks with `remat` and the head always.
+    is computed again in the backward pass: the head always, and with `remat` blocks but for their
+    last product, on which no gradient depends.
 
     Args:
         logits: positions for which there are any, those that fill the last chunk included.
     """
-    positions, passes = rows * length, 4 if remat else 3
-    attention = attention_flops(shape) * rows * length**2
-    blocks = 2 * block_params(shape) * positions + attention
-    return passes * blocks + 8 * head_params(shape) * logits
+    positions = rows * length
+    blocks = 2 * block_params(shape) * positions + attention_flops(shape) * rows * length**2
+    last = 2 * shape.num_layers * shape.embed_dim * shape.ffn_dim * positions
+    again = blocks - last if remat else 0
+    return 3 * blocks + again + 8 * head_params(shape) * logits
