@@ -4,21 +4,20 @@ One update is gradient and optimizer step of the policy loss with importance wei
 the same trajectories of the same small Qwen3. `ragged` ones are packed by our side and padded by
 tunix; `equal` ones fill both sides' rows, so that the two ratios differ by what packing brings.
 Both begin with the same weights and must come to the same loss and the same gradient norm. Each is
-tried with several micro-batches first and keeps its fastest; then they take turns, round by round,
-in processes of their own, tunix in an environment of its own, made at the first run under
-`--cache`.
+tried with several micro-batches first and keeps what takes the least CPU; then they take turns,
+round by round, in processes of their own, tunix in an environment of its own, made at the first run
+under `--cache`.
 
-`of peak` is the share of the best measured rate of a big matrix product, tokens that are padding
-and work that is done twice not counted; `computed of peak` counts them. Machines are noisy: a side
-is as fast as its fastest update, a ratio's range is that of the rounds' fastest.
-`--alone` leaves tunix out; `--json=FILE` keeps all. Five minutes on two cores.
+Machines are noisy: a side is as fast as its fastest update, and a ratio's range is that of the
+rounds. `of peak` is the share of the best rate of a big matrix product in the same process, padding
+and what is done twice not counted; `computed of peak` counts both. Columns with CPU are by the
+seconds of all threads in place of the wall's: they hold beside other work, but do not see a core
+that rests. `--alone` leaves tunix out; `--json=FILE` keeps all. Ten minutes on two cores.
 """
 
 import argparse
 import contextlib
 import json
-import statistics
-from collections.abc import Iterable
 
 from benchmarks import beside_tunix
 from benchmarks.beside_tunix import UnequalError
@@ -28,14 +27,17 @@ from benchmarks.tables import print_header, print_row
 from benchmarks.worker import Worker
 
 OURS, TUNIX = "benchmarks.learner_ours", "benchmarks.learner_tunix"
-MICRO = 1, 2, 4, 8  # micro-batches that are tried
-TRIES, STEPS = 3, 3  # updates of each try, and of each round
+MICRO = 1, 2, 4  # micro-batches that are tried
+TRIES, STEPS = 2, 2  # updates of each try, and of each round
 TOLERANCE = 1e-3  # relative, between the losses and the norms of both sides
+CLOCKS = {"wall": "", "cpu": "cpu_"}  # and how the names of what is by each begin
 COLUMNS = {
     "tok/s": "tok_s", "tunix tok/s": "tunix_tok_s", "ratio": "ratio", "lowest": "lowest_ratio",
-    "highest": "highest_ratio", "micro-batches": "micro", "tunix's": "tunix_micro",
-    "row use": "row_use", "tunix row use": "tunix_row_use", "of peak": "of_peak",
-    "computed of peak": "computed_of_peak", "compiles": "compiles",
+    "highest": "highest_ratio", "of peak": "of_peak", "computed of peak": "computed_of_peak",
+    "CPU ratio": "cpu_ratio", "CPU lowest": "cpu_lowest_ratio", "CPU highest": "cpu_highest_ratio",
+    "CPU of peak": "cpu_of_peak", "CPU computed of peak": "cpu_computed_of_peak",
+    "micro-batches": "micro", "tunix's": "tunix_micro", "row use": "row_use",
+    "tunix row use": "tunix_row_use", "compiles": "compiles",
 }  # fmt: skip
 
 
@@ -69,24 +71,23 @@ def measure(name: str, ours: Worker, tunix: Worker | None, rounds: int) -> dict:
         UnequalError: see `check_equal`.
     """
     sides = {"": ours} | ({"tunix_": tunix} if tunix else {})
-    firsts = {side: worker.ask("make", part=name, micro=1) for side, worker in sides.items()}
+    tried = {side: try_all(worker, name) for side, worker in sides.items()}
     if tunix:
-        check_equal(name, firsts[""], firsts["tunix_"])
-    chosen = {side: fastest(worker, name) for side, worker in sides.items()}
-    made = {side: sides[side].ask("make", part=name, micro=m) for side, (m, _) in chosen.items()}
+        check_equal(name, *(said[1]["made"] for said in tried.values()))
+    chosen = {side: min(said, key=lambda m: min(said[m]["cpu"])) for side, said in tried.items()}
+    made = {side: sides[side].ask("make", part=name, micro=m) for side, m in chosen.items()}
     times: dict[Worker, list[dict]] = {worker: [] for worker in sides.values()}
     peaks = []
     for number, worker in beside_tunix.alternated(ours, tunix, rounds):
         answer = worker.ask("train", steps=STEPS)
         times[worker] += [answer] if number else []
-        if worker is ours:
-            peaks.append(ours.ask("peak")["flops"])
-    row = {"first": firsts, "peak": max(peaks), "peaks": peaks}
+        peaks += [ours.ask("peak")] if worker is ours else []
+    peak = {clock: max(answer[clock] for answer in peaks) for clock in CLOCKS}
+    row = {"peak": peak}
     for side, worker in sides.items():
-        micro, tried = chosen[side]
-        said = summary(name, made[side], times[worker], max(peaks))
+        said = summary(name, made[side], times[worker], peak)
+        said |= {"micro": chosen[side], "tried": tried[side]}
         row |= {f"{side}{key}": value for key, value in said.items()}
-        row |= {f"{side}micro": micro, f"{side}tried": tried}
     return row | (ratios(times[ours], times[tunix]) if tunix else {})
 
 
@@ -104,41 +105,48 @@ def check_equal(name: str, ours: dict, tunix: dict) -> None:
             raise UnequalError(f"{name}: our {key} is {ours[key]}, tunix's {tunix[key]}")
 
 
-def fastest(worker: Worker, name: str) -> tuple[int, dict[int, float]]:
-    """The number of micro-batches with the fastest update, and the seconds of each number."""
+def try_all(worker: Worker, name: str) -> dict[int, dict]:
+    """By the number of micro-batches, what is `made`, and the times of a few updates."""
     tried = {}
     for micro in MICRO:
-        worker.ask("make", part=name, micro=micro)
-        tried[micro] = min(worker.ask("train", steps=TRIES)["seconds"])
-    return min(tried, key=tried.get), tried
+        made = worker.ask("make", part=name, micro=micro)
+        tried[micro] = {"made": made, **worker.ask("train", steps=TRIES)}
+    return tried
 
 
-def summary(name: str, made: dict, rounds: list[dict], peak: float) -> dict:
+def summary(name: str, made: dict, rounds: list[dict], peak: dict[str, float]) -> dict:
+    """Of the fastest update by each clock; `peak` is the matrix products' by each."""
     shape = ModelShape()
     lengths = draw_batch(PARTS[name], shape.vocab).lengths
-    best, tokens = min(bests(rounds)), sum(lengths)
-    return {
-        "tok_s": tokens / best, "trained_tok_s": made["trained"] / best,
-        "median_tok_s": tokens / statistics.median(s for r in rounds for s in r["seconds"]),
-        "row_use": tokens / made["positions"],
-        "of_peak": useful_flops(shape, lengths) / best / peak,
-        **({"computed_of_peak": made["flops"] / best / peak} if "flops" in made else {}),
-        "compiles": sum(r["compiles"] for r in rounds), "seconds": [r["seconds"] for r in rounds],
+    tokens = sum(lengths)
+    row = {
+        "row_use": tokens / (tokens + made["padding"]), "rounds": rounds,
+        "compiles": sum(r["compiles"] for r in rounds),
     }  # fmt: skip
+    for clock, prefix in CLOCKS.items():
+        best = min(bests(rounds, clock))
+        row |= {f"{prefix}tok_s": tokens / best, f"{prefix}trained_tok_s": made["trained"] / best}
+        row[f"{prefix}of_peak"] = useful_flops(shape, lengths) / best / peak[clock]
+        if "flops" in made:
+            row[f"{prefix}computed_of_peak"] = made["flops"] / best / peak[clock]
+    return row
 
 
-def bests(rounds: Iterable[dict]) -> list[float]:
-    return [min(r["seconds"]) for r in rounds]
+def bests(rounds: list[dict], clock: str) -> list[float]:
+    return [min(r[clock]) for r in rounds]
 
 
 def ratios(ours: list[dict], tunix: list[dict]) -> dict:
     """Of speed: that of the fastest updates of all, and the range of the rounds' fastest."""
-    pairs = zip(bests(ours), bests(tunix), strict=True)
-    each = [theirs / mine for mine, theirs in pairs]
-    return {
-        "ratio": min(bests(tunix)) / min(bests(ours)), "ratios": each,
-        "lowest_ratio": min(each), "highest_ratio": max(each),
-    }  # fmt: skip
+    row = {}
+    for clock, prefix in CLOCKS.items():
+        mine, theirs = bests(ours, clock), bests(tunix, clock)
+        each = [b / a for a, b in zip(mine, theirs, strict=True)]
+        row |= {
+            f"{prefix}ratio": min(theirs) / min(mine), f"{prefix}ratios": each,
+            f"{prefix}lowest_ratio": min(each), f"{prefix}highest_ratio": max(each),
+        }  # fmt: skip
+    return row
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class PackedTrainer:
         self.rows = -(-whole // micro)
         batches = list(self.batches())
         self.trained = sum(int(np.count_nonzero(b.weights)) for b in batches)
-        self.positions = sum(b.tokens.size for b in batches)
+        self.padding = sum(int((b.segment_ids == 0).sum()) for b in batches)
         chunk = min(CHUNK, self.rows * self.length)
         logits = -(-self.rows * self.length // chunk) * chunk
         self.flops = len(batches) * workload.computed_flops(

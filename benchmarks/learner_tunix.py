@@ -36,7 +36,10 @@ class PaddedTrainer:
 
     def __init__(self, shape, batch: workload.Batch, micro: int):
         # Its sharding constraints name these two axes.
-        self._mesh = jax.make_mesh((1, 1), ("fsdp", "tp"), devices=jax.devices()[:1])
+        self._mesh = jax.make_mesh(
+            (1, 1), ("fsdp", "tp"), axis_types=(jax.sharding.AxisType.Auto,) * 2,
+            devices=jax.devices()[:1],
+        )  # fmt: skip
         config = ModelConfig(
             num_layers=shape.num_layers, vocab_size=shape.vocab, embed_dim=shape.embed_dim,
             hidden_dim=shape.ffn_dim, num_heads=shape.num_heads, head_dim=shape.head_dim,
@@ -69,7 +72,8 @@ class PaddedTrainer:
         self.num_params = sum(leaf.size for leaf in jax.tree.leaves(nnx.state(model, nnx.Param)))
         self._examples = examples(batch, micro)
         self.trained = sum(int(e.completion_mask.sum()) for e in self._examples)
-        self.positions = sum(e.prompt_ids.size + e.completion_ids.size for e in self._examples)
+        computed = sum(e.prompt_ids.size + e.completion_ids.size for e in self._examples)
+        self.padding = computed - sum(batch.lengths)
 
     def step(self) -> tuple[float, float]:
         """The norm is the first micro-batch's: that of their sum is not to be had."""

@@ -6,7 +6,7 @@ A trainer is a module with `make_trainer(shape, batch, micro)`; what that return
                   norm of its gradient
     num_params    parameters of its model
     trained       tokens that its loss counts, asked of what it gives its program
-    positions     that its program computes in one update, padding included
+    padding       positions of an update that its program computes for no trajectory
     flops         operations of its program in one update, or None
 
 `micro` is the number of micro-batches that the batch is cut into. All trainers begin with the
@@ -39,7 +39,7 @@ class Part:
     """
 
     name: str
-    count: int = 64
+    count: int = 32
     prompt: int = 64
     reply: int = 128
     ragged: bool = True

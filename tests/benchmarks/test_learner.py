@@ -30,7 +30,8 @@ def test_a_ragged_batch_needs_packing_and_an_equal_one_does_not():
     ragged, equal = (draw_batch(PARTS[name], 4096) for name in ("ragged", "equal"))
     assert len(set(ragged.lengths)) > 10 and len(set(equal.lengths)) == 1
     longest = sum(ragged.part.most)
-    assert max(ragged.lengths) <= longest and sum(ragged.lengths) < 0.6 * 64 * longest
+    assert max(ragged.lengths) <= longest
+    assert sum(ragged.lengths) < 0.6 * longest * len(ragged.lengths)
     assert min(map(len, ragged.replies)) > 0
     assert equal.lengths[0] == sum(equal.part.most)
 
@@ -38,10 +39,10 @@ def test_a_ragged_batch_needs_packing_and_an_equal_one_does_not():
 def test_the_trainer_counts_the_tokens_that_its_loss_counts(ragged):
     batch, trainer = ragged
     assert trainer.trained == batch.trained == sum(map(len, batch.replies))
-    assert trainer.positions >= sum(batch.lengths) - len(batch.lengths)
+    positions = trainer.rows * trainer.length
+    assert trainer.padding == positions - sum(length - 1 for length in batch.lengths) > 0
     equal = learner_ours.make_trainer(TINY, draw_batch(EQUAL, TINY.vocab), 2)
-    assert (equal.rows, equal.length) == (3, 19)
-    assert equal.positions == 6 * 19  # no padding
+    assert (equal.rows, equal.length, equal.padding) == (3, 19, 0)
 
 
 def test_the_trainer_has_the_shape_asked_for(ragged):
@@ -76,7 +77,7 @@ def test_computed_operations_are_those_that_xla_counts(remat, width):
     batch = draw_batch(Part("p", 4, 32, 32), shape.vocab)
     trainer = learner_ours.PackedTrainer(shape, batch, 1, remat=remat)
     (packed,) = trainer.batches()
-    assert packed.tokens.size == trainer.positions < learner_ours.CHUNK
+    assert packed.tokens.size == trainer.rows * trainer.length < learner_ours.CHUNK
     program = trainer.learner._gradients.lower(trainer.state.params, packed, 1.0, None)
     counted = program.cost_analysis()["flops"]
     ours = computed_flops(shape, trainer.rows, trainer.length, remat, packed.tokens.size)
@@ -104,18 +105,23 @@ def test_sides_that_do_not_do_the_same_are_not_compared():
 
 
 def test_a_ratio_is_of_the_fastest_updates_and_its_range_of_the_rounds():
-    ours = [{"seconds": [1.0, 2.0]}, {"seconds": [4.0, 3.0]}]
-    tunix = [{"seconds": [3.0, 4.0]}, {"seconds": [6.0, 6.0]}]
+    ours = [{"wall": [1.0, 2.0], "cpu": [2.0, 2.0]}, {"wall": [4.0, 3.0], "cpu": [4.0, 5.0]}]
+    tunix = [{"wall": [3.0, 4.0], "cpu": [6.0, 7.0]}, {"wall": [6.0, 6.0], "cpu": [8.0, 9.0]}]
     found = learner.ratios(ours, tunix)
     assert (found["ratio"], found["lowest_ratio"], found["highest_ratio"]) == (3.0, 2.0, 3.0)
+    by_cpu = [found[f"cpu_{key}"] for key in ("ratio", "lowest_ratio", "highest_ratio")]
+    assert by_cpu == [3.0, 2.0, 3.0] and found["cpu_ratios"] == [3.0, 2.0]
 
 
 def test_rates_count_the_tokens_of_the_trajectories():
-    tokens = sum(draw_batch(PARTS["equal"], ModelShape().vocab).lengths)
-    assert tokens == 64 * 128
-    rounds = [{"seconds": [4.0, 2.0], "compiles": 0}, {"seconds": [8.0, 4.0], "compiles": 1}]
-    made = {"trained": 4096, "positions": 2 * tokens, "flops": 1e9}
-    row = learner.summary("equal", made, rounds, peak=1e9)
-    assert (row["tok_s"], row["trained_tok_s"], row["row_use"]) == (tokens / 2, 2048, 0.5)
+    part = PARTS["equal"]
+    tokens = sum(draw_batch(part, ModelShape().vocab).lengths)
+    assert tokens == 128 * part.count
+    rounds = [{"wall": [4.0, 2.0], "cpu": [4.0, 5.0], "compiles": 0},
+              {"wall": [8.0, 4.0], "cpu": [8.0, 8.0], "compiles": 1}]  # fmt: skip
+    made = {"trained": 2048, "padding": tokens, "flops": 1e9}
+    row = learner.summary("equal", made, rounds, {"wall": 1e9, "cpu": 5e8})
+    assert (row["tok_s"], row["trained_tok_s"], row["row_use"]) == (tokens / 2, 1024, 0.5)
+    assert (row["cpu_tok_s"], row["cpu_computed_of_peak"]) == (tokens / 4, 0.5)
     assert (row["computed_of_peak"], row["compiles"]) == (0.5, 1)
-    assert row["of_peak"] == useful_flops(ModelShape(), [128] * 64) / 2e9
+    assert row["of_peak"] == useful_flops(ModelShape(), [128] * part.count) / 2e9
