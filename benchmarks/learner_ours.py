@@ -15,7 +15,7 @@ CHUNK = 1024  # positions of a chunk of log-probs
 class PackedTrainer:
     """The update of `train.py`: micro-batches of packed rows are summed, then applied."""
 
-    def __init__(self, shape, batch: workload.Batch, micro: int, **changes):
+    def __init__(self, shape, batch: workload.Batch, micro: int, chunk: int = CHUNK, **changes):
         self.config = model_config(shape, **changes)
         self.learner = Learner(
             self.config, parallel.make_mesh({}, jax.devices()[:1]), "policy",
@@ -24,7 +24,7 @@ class PackedTrainer:
                 workload.LEARNING_RATE, workload.B1, workload.B2, workload.WEIGHT_DECAY,
                 workload.GRAD_CLIP,
             ),
-            CHUNK,
+            chunk,
         )  # fmt: skip
         params = place(workload.draw_weights(shape))
         self.num_params = models.num_params(params)
@@ -37,7 +37,7 @@ class PackedTrainer:
         batches = list(self.batches())
         self.trained = sum(int(np.count_nonzero(b.weights)) for b in batches)
         self.padding = sum(int((b.segment_ids == 0).sum()) for b in batches)
-        chunk = min(CHUNK, self.rows * self.length)
+        chunk = min(chunk, self.rows * self.length)
         logits = -(-self.rows * self.length // chunk) * chunk
         self.flops = len(batches) * workload.computed_flops(
             shape, self.rows, self.length, self.config.remat, logits

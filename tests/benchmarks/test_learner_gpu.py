@@ -13,6 +13,7 @@ from benchmarks.sampler_roofline import Peaks
 from spade_jax import models
 
 
+@pytest.mark.usefixtures("quick_to_compile")
 def test_every_case_of_the_tiny_run_prints_positive_numbers(capsys, tmp_path):
     file = tmp_path / "all.json"
     file.write_text('{"sampler": 1}')
@@ -68,7 +69,8 @@ def test_a_case_that_fails_says_why_and_the_others_go_on(capsys, monkeypatch):
 
     monkeypatch.setattr(learner_gpu.Bench, "measure", failing)
     assert learner_gpu.main(["--tiny"]) == 1
-    first, second = [row for row in capsys.readouterr().out.splitlines() if "| update" in row]
+    lines = capsys.readouterr().out.splitlines()
+    first, second = [line for line in lines if line.startswith("| update ")]
     assert first.endswith("| RuntimeError: RESOURCE_EXHAUSTED: out of memory |")
     assert "| 123 |" in second
 
