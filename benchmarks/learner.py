@@ -18,6 +18,7 @@ that rests. `--alone` leaves tunix out; `--json=FILE` keeps all. Ten minutes on 
 import argparse
 import contextlib
 import json
+import sys
 
 from benchmarks import beside_tunix
 from benchmarks.beside_tunix import UnequalError
@@ -71,6 +72,7 @@ def measure(name: str, ours: Worker, tunix: Worker | None, rounds: int) -> dict:
         UnequalError: see `check_equal`.
     """
     sides = {"": ours} | ({"tunix_": tunix} if tunix else {})
+    print(f"{name}: trying {MICRO} micro-batches", file=sys.stderr)
     tried = {side: try_all(worker, name) for side, worker in sides.items()}
     if tunix:
         check_equal(name, *(said[1]["made"] for said in tried.values()))

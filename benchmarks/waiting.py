@@ -4,8 +4,8 @@ Episodes are played in sandbox processes as a run plays them, by a small model o
 this machine's first device; a step of an environment sleeps. `share` is the part of the time from
 opening the environments to the end of the last episode in which no job of the sampler was under way
 and episodes waited for their environments, as a run logs it (`sampler/agent/waited_seconds`; its
-`rate/waiting_for_environments` is the share of a whole step). `--json=FILE` keeps all numbers. Two
-minutes on two cores.
+`rate/waiting_for_environments` is the share of a whole step). `--json=FILE` keeps all numbers. A
+minute or two on two cores.
 """
 
 import argparse
@@ -52,11 +52,11 @@ class Case:
 
     delay: float
     tokens: int
-    slots: int = 32
-    environments: int = 32
+    slots: int = 16
+    environments: int = 16
     plays: int = 1
     shared: bool = False
-    turns: int = 4
+    turns: int = 3
 
     @property
     def name(self) -> str:
@@ -70,11 +70,9 @@ class Case:
 CASES = (
     Case(0.0, 200),
     Case(0.05, 200),
-    Case(0.05, 200, environments=8, plays=4, shared=True),
-    Case(0.05, 200, slots=8, environments=8),
+    Case(0.05, 200, environments=4, plays=4, shared=True),
     Case(0.05, 200, slots=1, environments=2),
     Case(0.05, 10),
-    Case(0.05, 10, slots=8, environments=8),
 )
 
 
