@@ -80,10 +80,10 @@ def test_nothing_is_reported_for_what_did_not_happen():
 
 def test_rates_divide_counts_by_the_seconds_of_their_phase():
     counts = {"sampler/designer/sampled_tokens": 300, "sampler/agent/sampled_tokens": 50,
-              "agent/steps": 10}  # fmt: skip
-    found = statistics.rates(counts, {"time/design": 2.0, "time/play": 5.0})
+              "agent/steps": 10, "sampler/agent/waited_seconds": 1.5}  # fmt: skip
+    found = statistics.rates(counts, {"time/design": 2.0, "time/play": 5.0, "time/step": 15.0})
     assert found == {"rate/designer_tokens": 150, "rate/agent_tokens": 10,
-                     "rate/environment_steps": 2}  # fmt: skip
+                     "rate/environment_steps": 2, "rate/waiting_for_environments": 0.1}  # fmt: skip
     assert statistics.rates(counts, {"time/play": 5.0}).keys() == {
         "rate/agent_tokens", "rate/environment_steps"
     }  # fmt: skip

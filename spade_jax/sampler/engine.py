@@ -19,6 +19,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent import futures
 
 import jax
@@ -67,6 +68,7 @@ class Engine:
         # Programs with collectives must reach all devices in one order.
         self._in_order = threading.Lock() if mesh.size > 1 else contextlib.nullcontext()
         self._jobs: dict[futures.Future, Job] = {}
+        self._clock, self._rests_since = time.monotonic, time.monotonic()
         self._ended: list[Turn] = []  # not handed out yet
         self._params, self._loaded, self._version = None, None, -1
         self._queue: deque[Handle] = deque()
@@ -83,6 +85,17 @@ class Engine:
     def queued(self) -> int:
         """Requests that wait for a slot."""
         return len(self._queue)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Adds the seconds inside in which no job is under way to `stats.waited_seconds`. For a
+        caller that waits for something else than the engine, which starts no job meanwhile."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            if all(work.done() for work in self._jobs):
+                self.stats.waited_seconds += self._clock() - max(began, self._rests_since)
 
     def load(self, params: models.Params, version: int) -> None:
         """Samples from these parameters from now on; every turn is stamped with `version`.
@@ -315,13 +328,17 @@ class Engine:
         or the next job's past would wait for it."""
         with self._in_order:
             recent = self._programs.prefill(self._params, past, tokens, lengths)
-        return jax.block_until_ready(recent), None
+        jax.block_until_ready(recent)
+        self._rests_since = self._clock()
+        return recent, None
 
     def _decode(self, past, inputs):
         """In a worker, as `_prefill`."""
         with self._in_order:
             recent, outputs = self._programs.decode(self._params, past, inputs)
-        return jax.block_until_ready(recent), jax.device_get(outputs)
+        recent, outputs = jax.block_until_ready(recent), jax.device_get(outputs)
+        self._rests_since = self._clock()
+        return recent, outputs
 
     def _collect(self, timeout: float | None) -> None:
         """Takes in the jobs that are done, after waiting for one."""
