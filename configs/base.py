@@ -26,6 +26,13 @@ def get_config() -> ConfigDict:
     c.mesh.tensor = 1
     c.mesh.expert = 1
 
+    c.replica = ConfigDict()  # devices of one copy of the sampler, along the same axes
+    c.replica.processes = 1  # hosts that share it
+    c.replica.data = -1
+    c.replica.fsdp = 1
+    c.replica.tensor = 1
+    c.replica.expert = 1
+
     c.text = ConfigDict()
     c.text.chat = "tiny"  # template; with model.checkpoint one of spade_jax/pretrained.py: CHATS
     c.text.vocab_size = 1024  # of the sentencepiece model trained on the warm-start rows

@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
-        config = _config()
+        config = read_config()
         validate(config)
         options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value)
         return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
         return 2
 
 
-def _config():
+def read_config():
     """The recipe with its overrides; a file that is missing or broken is a ConfigError."""
     try:
         CONFIG.value.keys()  # a recipe that failed to load says so at its first use only

@@ -91,6 +91,13 @@ def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engi
         raise ConfigError(f"sampler.{role}.{error}") from error
 
 
+def open_learner(config: ConfigDict, mesh, model: ModelConfig) -> Learner:
+    return Learner(
+        model, mesh, "policy", _pick(config.learner, LossSettings),
+        _pick(config.learner, OptimizerSettings),
+    )  # fmt: skip
+
+
 def _data_size(mesh) -> int:
     return mesh.shape["data"] * mesh.shape["fsdp"]
 
@@ -165,10 +172,6 @@ def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Blocki
         for role in ("designer", "agent")
     }
     designer = config.designer
-    learner = Learner(
-        language.model, mesh, "policy", _pick(config.learner, LossSettings),
-        _pick(config.learner, OptimizerSettings),
-    )  # fmt: skip
     matcher = SkillMatcher(_references(), designer.skill_similarity)
     return Rooms(
         config=config,
@@ -177,7 +180,7 @@ def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Blocki
         prompts=prompts,
         warm=warm,
         language=language,
-        learner=learner,
+        learner=open_learner(config, mesh, language.model),
         engines=engines,
         pool=pool,
         player=Player(engines["agent"], language.chat, pool, prompts),

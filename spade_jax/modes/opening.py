@@ -5,6 +5,8 @@ import dataclasses
 import pathlib
 from collections.abc import Iterator
 
+import jax
+import jax.numpy as jnp
 import msgspec
 import rich
 from ml_collections import ConfigDict
@@ -61,7 +63,8 @@ def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
 def first_state(rooms: Rooms, params: Params) -> RunState:
     """A run's state before its first step."""
     learner = rooms.learner.adopt(params)
-    return RunState(learner, learner.params if rooms.config.learner.kl else None, Records())
+    reference = jax.tree.map(jnp.copy, learner.params) if rooms.config.learner.kl else None
+    return RunState(learner, reference, Records())  # an update consumes the learner's own arrays
 
 
 def abstract_state(rooms: Rooms) -> RunState:

@@ -50,7 +50,9 @@ class Learner:
             self._gradient_step, out_shardings=(self.shardings.params, None)
         )
         self._add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b), donate_argnums=0)
-        self._apply = jax.jit(self._apply_step, out_shardings=(self.shardings, None))
+        self._apply = jax.jit(
+            self._apply_step, donate_argnums=0, out_shardings=(self.shardings, None)
+        )
         self._fused = jax.jit(
             self._fused_step, donate_argnums=0, out_shardings=(self.shardings, None)
         )
@@ -88,12 +90,28 @@ class Learner:
         return gradients if total is None else self._add(total, gradients)
 
     def apply(self, state: LearnerState, gradients) -> tuple[LearnerState, dict]:
-        """One optimizer step; statistics hold `grad_norm` before clipping and `update_norm`."""
+        """One optimizer step, which consumes `state`; statistics hold `grad_norm` before clipping
+        and `update_norm`."""
         return self._apply(state, gradients)
 
     def step(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict]:
         """Gradient and update of a single micro-batch in one program; consumes `state`."""
         return self._fused(state, self._put(batch))
+
+    def lower_gradients(self, rows: int, length: int) -> jax.stages.Lowered:
+        """The program of `gradients` on micro-batches `[rows, length]`, from shapes alone."""
+
+        def array(kind):
+            return jax.ShapeDtypeStruct((rows, length), kind, sharding=self._batch_sharding)
+
+        params = self.abstract().params
+        batch = Batch(*[array(jnp.int32)] * 4, *[array(jnp.float32)] * 3)
+        return self._gradients.lower(params, batch, 1.0, params if self.settings.kl else None)
+
+    def lower_apply(self) -> jax.stages.Lowered:
+        """The program of `apply`, from shapes alone."""
+        state = self.abstract()
+        return self._apply.lower(state, state.params)
 
     def _put(self, batch: Batch) -> Batch:
         return jax.device_put(batch, self._batch_sharding)

@@ -1,0 +1,188 @@
+"""Compiles one program and says what it needs."""
+
+import re
+import time
+
+import jax
+import msgspec
+
+from spade_jax import models, parallel
+from spade_jax.aot.collectives import Collective, collectives, elements, totals
+from spade_jax.aot.programs import Plan, Program
+
+
+class Moved(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A collective; `why` says why an array may be moved whole."""
+
+    kind: str
+    shapes: tuple[str, ...]
+    bytes: int
+    times: int
+    whole: str = ""
+    why: str = ""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """Bytes on each chip. `aliased` are outputs in the place of donated arguments; `resident` is
+    there while the program runs, without being its own. `limit` is the chip's, None if unknown."""
+
+    arguments: int
+    outputs: int
+    temporaries: int
+    aliased: int
+    code: int
+    resident: dict[str, int]
+    total: int
+    limit: int | None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One program on one slice.
+
+    Attributes:
+        mesh: sizes of the axes that are larger than 1, and `chips` their product.
+        memory: None where nothing was compiled, or where it does not fit.
+        needed: bytes on each chip that the compiler asked for in vain.
+        flops: operations of one chip in one run (decode: for one token in each row), by formula.
+        intensity: those for each byte of HBM traffic, if arguments are read, outputs written and
+            temporaries written and read once.
+        largest: the collective that moves most at a time.
+        moved: bytes on one chip by kind of collective, as often as they move.
+        offenders: collectives whose arrays are a whole embedding, or a whole matrix of a layer.
+        seconds: of compilation.
+    """
+
+    recipe: str
+    topology: str
+    program: str
+    mesh: dict[str, int]
+    chips: int
+    shapes: dict[str, int]
+    fits: bool | None
+    memory: Memory | None
+    needed: int | None
+    flops: float
+    intensity: float | None
+    largest: Moved | None
+    moved: dict[str, int]
+    offenders: list[Moved]
+    seconds: float
+
+
+_SIZE = re.compile(r"([\d.]+)([KMG]) of [\d.]+G hbm|\(([\d.]+)([KMG])\) exceeds available HBM")
+_UNIT = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def check(recipe: str, plan: Plan, program: Program) -> Line:
+    """Compiles it; where devices are simulated, lowers it only."""
+    began = time.monotonic()
+    lowered = program.lower()
+    memory = needed = None
+    found: list[Collective] = []
+    if not plan.topology.is_simulated:
+        try:
+            compiled = lowered.compile()
+        except jax.errors.JaxRuntimeError as error:
+            needed = _needed(error)
+        else:
+            memory = _memory(compiled, program, plan.topology.chip.hbm)
+            found = collectives(compiled.as_text())
+    mesh = {axis: size for axis, size in program.mesh.shape.items() if size > 1}
+    per_chip = program.flops / program.mesh.size
+    marked = [_moved(plan, program, collective) for collective in found]
+    return Line(
+        recipe=recipe,
+        topology=plan.topology.name,
+        program=program.name,
+        mesh=mesh,
+        chips=program.mesh.size,
+        shapes=dict(program.shapes),
+        fits=_fits(memory, needed),
+        memory=memory,
+        needed=needed,
+        flops=per_chip,
+        intensity=per_chip / _traffic(memory) if memory else None,
+        largest=max(marked, key=lambda moved: moved.bytes, default=None),
+        moved=totals(found),
+        offenders=[moved for moved in marked if moved.whole],
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+def _memory(compiled: jax.stages.Compiled, program: Program, limit: float | None) -> Memory:
+    size = compiled.memory_analysis()
+    own = (
+        size.argument_size_in_bytes + size.output_size_in_bytes + size.temp_size_in_bytes
+        + size.generated_code_size_in_bytes - size.alias_size_in_bytes
+    )  # fmt: skip
+    return Memory(
+        arguments=size.argument_size_in_bytes,
+        outputs=size.output_size_in_bytes,
+        temporaries=size.temp_size_in_bytes,
+        aliased=size.alias_size_in_bytes,
+        code=size.generated_code_size_in_bytes,
+        resident=dict(program.resident),
+        total=own + sum(program.resident.values()),
+        limit=None if limit is None else int(limit),
+    )
+
+
+def _needed(error: Exception) -> int:
+    """Bytes that a program asked for; raises the error if it is of another kind."""
+    said = _SIZE.search(str(error)) if "RESOURCE_EXHAUSTED" in str(error) else None
+    if said is None:
+        raise error
+    number, unit = said[1] or said[3], said[2] or said[4]
+    return int(float(number) * _UNIT[unit])
+
+
+def _fits(memory: Memory | None, needed: int | None) -> bool | None:
+    if needed is not None:
+        return False
+    if memory is None or memory.limit is None:
+        return None
+    return memory.total <= memory.limit
+
+
+def _traffic(memory: Memory) -> int:
+    return memory.arguments + memory.outputs - memory.aliased + 2 * memory.temporaries
+
+
+def _moved(plan: Plan, program: Program, collective: Collective) -> Moved:
+    whole = _whole(plan.model, collective)
+    return Moved(
+        collective.kind, collective.shapes, collective.bytes, collective.times, whole,
+        _why(program, collective, whole),
+    )  # fmt: skip
+
+
+def _whole(model: models.ModelConfig, collective: Collective) -> str:
+    """What it moves as a whole: the embedding, or a matrix of a layer; "" for neither."""
+    vocabulary = model.vocab_size * model.d_model
+    sizes = {elements(shape) for shape in collective.shapes}
+    if max(sizes) >= vocabulary:
+        return "embedding" if vocabulary in sizes else "more than an embedding"
+    matrices = _matrices(model)
+    if collective.kind == "all-gather" and (named := [n for n, s in matrices if s in sizes]):
+        return " or ".join(named)
+    return ""
+
+
+def _matrices(model: models.ModelConfig) -> list[tuple[str, int]]:
+    """Names and sizes of the matrices of one layer; all experts of a layer are one."""
+    shapes = jax.eval_shape(lambda: parallel.unbox(models.init(model, jax.random.key(0))))
+    named = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(shapes["blocks"]):
+        names = [key.key for key in path if key.key != "kernel"]
+        if names[-1] != "scale":
+            named[".".join(names)] = leaf.size // model.num_layers
+    return list(named.items())
+
+
+def _why(program: Program, collective: Collective, whole: str) -> str:
+    """Why something is rightly moved whole; "" where it is a fault of the sharding."""
+    shape = program.mesh.shape
+    split = shape["tensor"] > 1 or shape["expert"] > 1 and "mlp" in whole
+    if whole and shape["fsdp"] > 1 and not split and collective.kind != "all-reduce":
+        return "fsdp alone splits the weights, so each is whole while it is used"
+    return ""
