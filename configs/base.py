@@ -17,6 +17,8 @@ def get_config() -> ConfigDict:
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
     c.model.overrides = ConfigDict(convert_dict=False)  # fields of ModelConfig
+    c.model.attention = "auto"  # by the mesh's platform; or "xla", "splash" (TPU), "cudnn" (GPU)
+    c.model.experts = "auto"  # likewise; or "dense", "ragged", "gmm" (TPU)
     c.model.checkpoint = ""  # a public model instead of a new one: see spade_jax/pretrained.py
     c.model.cache = "~/.cache/spade_jax"  # where converted ones are kept
 

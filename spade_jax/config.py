@@ -43,6 +43,8 @@ RULES: tuple[Rule, ...] = (
     _at_least("steps", 1),
     _choice("prompts", styles()),
     _choice("model.preset", models.PRESETS),
+    _choice("model.attention", models.ATTENTION),
+    _choice("model.experts", models.EXPERTS),
     _at_least("replica.processes", 1),
     _at_least("text.vocab_size", 400),
     _choice("text.chat", ("tiny", *CHATS)),

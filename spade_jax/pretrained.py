@@ -27,7 +27,8 @@ CHATS = {
     "qwen3_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=True),
     "qwen3_no_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=False),
 }
-_HOW_TO_RUN = ("dtype", "remat", "scan_unroll", "moe_impl")  # the preset's; all else is the file's
+# The config's; all else is the file's.
+_HOW_TO_RUN = ("dtype", "remat", "scan_unroll", "attention", "experts")
 
 
 def open_pretrained(config: ConfigDict, mesh) -> Language:
@@ -37,7 +38,7 @@ def open_pretrained(config: ConfigDict, mesh) -> Language:
         ModelError, TextError: it is not there, not of a kind that we have, or has no tokenizer.
     """
     folder = _kept(config.model.checkpoint, pathlib.Path(config.model.cache).expanduser())
-    how = models.preset(config.model.preset, **dict(config.model.overrides))
+    how = models.from_config(config.model)
     same = {name: getattr(how, name) for name in _HOW_TO_RUN}
     model = dataclasses.replace(_shapes(folder), **same)
     tokenizer = HFTokenizer(folder / TOKENIZER, model.vocab_size)

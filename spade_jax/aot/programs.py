@@ -95,10 +95,8 @@ class Plan:
 
 def model_of(config: ConfigDict) -> models.ModelConfig:
     """The model of a recipe; a public one is taken to have its preset's shapes."""
-    public = models.preset(config.model.preset).vocab_size
-    return models.from_config(
-        config.model, public if config.model.checkpoint else config.text.vocab_size
-    )
+    own = {} if config.model.checkpoint else {"vocab_size": config.text.vocab_size}
+    return models.from_config(config.model, **own)
 
 
 def train(plan: Plan) -> Iterator[Program]:

@@ -1,6 +1,16 @@
 from spade_jax.models import cache
 from spade_jax.models.cache import Cache, init_cache
-from spade_jax.models.config import PRESETS, ModelConfig, ModelError, from_config, preset
+from spade_jax.models.config import (
+    ATTENTION,
+    EXPERTS,
+    PRESETS,
+    ModelConfig,
+    ModelError,
+    from_config,
+    preset,
+)
+from spade_jax.models.kernels import REFERENCE, Kernels
+from spade_jax.models.kernels import choose as choose_kernels
 from spade_jax.models.transformer import (
     Params,
     cast,
@@ -14,13 +24,18 @@ from spade_jax.models.transformer import (
 )
 
 __all__ = [
+    "ATTENTION",
+    "EXPERTS",
     "PRESETS",
+    "REFERENCE",
     "Cache",
+    "Kernels",
     "ModelConfig",
     "ModelError",
     "Params",
     "cache",
     "cast",
+    "choose_kernels",
     "from_config",
     "hidden_cached",
     "hidden_packed",

@@ -85,14 +85,3 @@ def attend_cached(
         out += jnp.matmul(weights, values, preferred_element_type=jnp.float32)
     out = out.reshape(r, heads, -1, t, d) / total
     return out.transpose(0, 3, 1, 2, 4).reshape(r, t, h, d).astype(recent["v"].dtype)
-
-
-def packed_mask(segment_ids: jax.Array) -> jax.Array:
-    """`[B, T, T]` causal mask inside segments.
-
-    Args:
-        segment_ids: `[B, T]` int32; 0 is padding, each packed trajectory has its own id.
-    """
-    t = segment_ids.shape[1]
-    same = segment_ids[:, :, None] == segment_ids[:, None, :]
-    return same & (segment_ids[:, :, None] > 0) & jnp.tril(jnp.ones((t, t), bool))

@@ -3,6 +3,9 @@
 import dataclasses
 from collections.abc import Mapping
 
+ATTENTION = ("auto", "xla", "splash", "cudnn")  # spade_jax/models/packed.py
+EXPERTS = ("auto", "dense", "ragged", "gmm")  # spade_jax/models/moe.py
+
 
 class ModelError(ValueError):
     """A model setting is impossible; the message names it and what was expected."""
@@ -28,7 +31,8 @@ class ModelConfig:
         experts_per_token: experts that each token visits.
         d_expert: hidden width of one expert.
         norm_topk: renormalise the chosen experts' router weights to sum to 1.
-        moe_impl: "dense" computes every expert (reference), "ragged" groups tokens by expert.
+        attention: kernel for packed rows, of `ATTENTION`; "auto" goes by the mesh's platform.
+        experts: kernel for routed experts, of `EXPERTS`, likewise.
         dtype: compute dtype; parameters are fp32.
         remat: recompute blocks in the backward pass.
         scan_unroll: layers per iteration of the layer scan. All of them is a third faster for a
@@ -50,7 +54,8 @@ class ModelConfig:
     experts_per_token: int = 0
     d_expert: int = 0
     norm_topk: bool = True
-    moe_impl: str = "ragged"
+    attention: str = "auto"
+    experts: str = "auto"
     dtype: str = "float32"
     remat: bool = True
     scan_unroll: int = 1
@@ -66,8 +71,11 @@ class ModelConfig:
             raise ModelError(
                 f"experts_per_token={self.experts_per_token} must lie in 1..{self.num_experts}"
             )
-        if self.moe_impl not in ("dense", "ragged"):
-            raise ModelError(f"moe_impl={self.moe_impl!r} must be 'dense' or 'ragged'")
+        for field, known in (("attention", ATTENTION), ("experts", EXPERTS)):
+            if getattr(self, field) not in known:
+                raise ModelError(
+                    f"{field}={getattr(self, field)!r} must be one of {', '.join(known)}"
+                )
 
 
 # The releases of Instruct-2507 have the first ones' shapes and other rotary frequencies, for longer
@@ -118,6 +126,8 @@ def preset(name: str, **overrides) -> ModelConfig:
     return dataclasses.replace(PRESETS[name], **overrides)
 
 
-def from_config(section: Mapping, vocab_size: int) -> ModelConfig:
-    """The model that `config.model` describes: `preset` plus `overrides`, with this vocabulary."""
-    return preset(section["preset"], **{**dict(section["overrides"]), "vocab_size": vocab_size})
+def from_config(section: Mapping, **more) -> ModelConfig:
+    """The model that `config.model` describes: `preset`, its kernels and `overrides`, then `more`
+    fields, as the vocabulary of a tokenizer."""
+    kernels = {name: section[name] for name in ("attention", "experts")}
+    return preset(section["preset"], **{**kernels, **dict(section["overrides"]), **more})

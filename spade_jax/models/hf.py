@@ -55,8 +55,8 @@ UNSUPPORTED = {
 def config_from_hf(raw: Mapping[str, Any]) -> ModelConfig:
     """The model that a `config.json` describes.
 
-    Every value comes from `raw`. How the model is run (`dtype`, `moe_impl`, `remat`,
-    `scan_unroll`) is no property of a checkpoint and has `ModelConfig`'s default.
+    Every value comes from `raw`. How the model is run (`dtype`, `remat`,
+    `scan_unroll`, its kernels) is no property of a checkpoint and has `ModelConfig`'s default.
 
     Raises:
         ModelError: a key is missing, contradicts another, or asks for a feature that we lack.

@@ -1,20 +1,32 @@
-"""Routed experts: fp32 router, top-k of the full softmax, two ways to compute the experts."""
+"""Routed experts: fp32 router, top-k of the full softmax, and how the experts are computed."""
+
+import functools
+from collections.abc import Callable
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax.experimental.pallas.ops.tpu import megablox
+from jax.sharding import Mesh
 
+from spade_jax import parallel
 from spade_jax.models.config import ModelConfig
+
+# (rows [M, A], weights [E, A, B], sizes [E]) -> [M, B]: the first sizes[0] rows times weights[0],
+# and so on. What it makes of rows behind all groups is undefined.
+Product = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+
+UP, DOWN = ("experts", "embed", "mlp"), ("experts", "mlp", "embed")  # axes of weights
 
 
 def route(logits: jax.Array, top_k: int, norm_topk: bool) -> tuple[jax.Array, jax.Array]:
     """Softmax over ALL experts in fp32, then top-k, then (optionally) renormalised.
 
     Args:
-        logits: `[N, E]`.
+        logits: `[..., E]`.
 
     Returns:
-        `(weights [N, k] fp32, experts [N, k] int32)`.
+        `(weights [..., k] fp32, experts [..., k] int32)`.
     """
     weights, experts = jax.lax.top_k(jax.nn.softmax(logits.astype(jnp.float32), axis=-1), top_k)
     if norm_topk:
@@ -22,31 +34,109 @@ def route(logits: jax.Array, top_k: int, norm_topk: bool) -> tuple[jax.Array, ja
     return weights, experts
 
 
-def dense_experts(x, weights, experts, gate, up, down) -> jax.Array:
-    """Every expert on every token, then the weighted sum: the reference. `x` is `[N, D]`."""
-    hidden = nn.silu(jnp.einsum("nd,edf->nef", x, gate)) * jnp.einsum("nd,edf->nef", x, up)
-    out = jnp.einsum("nef,efd->ned", hidden, down)
-    share = jnp.zeros((x.shape[0], gate.shape[0]), weights.dtype)
-    share = share.at[jnp.arange(x.shape[0])[:, None], experts].add(weights)
-    return jnp.einsum("ned,ne->nd", out, share.astype(x.dtype))
+def dense(x, weights, experts, gate, up, down) -> jax.Array:
+    """Every expert on every token, then the weighted sum: the reference; see `Kernels.experts`."""
+    hidden = nn.silu(jnp.einsum("btd,edf->btef", x, gate)) * jnp.einsum("btd,edf->btef", x, up)
+    out = jnp.einsum("btef,efd->bted", hidden, down)
+    chosen = jax.nn.one_hot(experts, gate.shape[0], dtype=weights.dtype)
+    share = jnp.einsum("btk,btke->bte", weights, chosen)
+    return jnp.einsum("bted,bte->btd", out, share.astype(x.dtype))
 
 
-def ragged_experts(x, weights, experts, gate, up, down) -> jax.Array:
-    """Tokens sorted by expert, one grouped matmul per projection. `x` is `[N, D]`."""
-    n, k = experts.shape
-    order = jnp.argsort(experts.reshape(-1), stable=True)
-    sizes = jnp.bincount(experts.reshape(-1), length=gate.shape[0]).astype(jnp.int32)
-    rows = x[order // k]
-    hidden = nn.silu(jax.lax.ragged_dot(rows, gate, sizes)) * jax.lax.ragged_dot(rows, up, sizes)
-    out = jax.lax.ragged_dot(hidden, down, sizes)
-    out = out * weights.reshape(-1)[order][:, None].astype(out.dtype)
-    return jnp.zeros_like(x).at[order // k].add(out)
+def expert_parallel(mesh: Mesh, product: Product) -> Callable[..., jax.Array]:
+    """`dense` for experts that are split over the mesh, each of them inside over `tensor`.
+
+    Every device has the tokens of its rows, computes those of its experts, and the parts are summed
+    over `expert` and `tensor`. No token is dropped and none travels.
+    """
+    rows = parallel.sharding(mesh, "batch").spec
+    wide = parallel.sharding(mesh, *UP).spec
+    narrow = parallel.sharding(mesh, *DOWN).spec
+
+    def local(x, weights, experts, gate, up, down):
+        gate, up = (jax.lax.all_gather(w, "fsdp", axis=1, tiled=True) for w in (gate, up))
+        down = jax.lax.all_gather(down, "fsdp", axis=2, tiled=True)
+        k = experts.shape[-1]
+        first = jax.lax.axis_index("expert") * gate.shape[0]
+        out = grouped(
+            product, x.reshape(-1, x.shape[-1]), weights.reshape(-1, k),
+            experts.reshape(-1, k) - first, gate, up, down,
+        )  # fmt: skip
+        return jax.lax.psum(out, ("expert", "tensor")).reshape(x.shape)
+
+    return jax.shard_map(
+        local, mesh=mesh, in_specs=(rows, rows, rows, wide, wide, narrow), out_specs=rows,
+        check_vma=False,
+    )  # fmt: skip
+
+
+def grouped(product: Product, x, weights, experts, gate, up, down) -> jax.Array:
+    """Tokens sorted by expert, one grouped product per projection.
+
+    Args:
+        x: `[N, D]`.
+        experts: `[N, k]`; those outside of `gate`'s E are somebody else's: their rows are sorted
+            behind all groups, where a product does nothing, and add nothing.
+
+    Returns:
+        `[N, D]`.
+    """
+    count = gate.shape[0]
+    owners = jnp.where((experts >= 0) & (experts < count), experts, count).reshape(-1)
+    order = jnp.argsort(owners, stable=True)
+    back = jnp.argsort(order)
+    sizes = (owners[:, None] == jnp.arange(count)).sum(axis=0, dtype=jnp.int32)
+    mine = (jnp.arange(order.size) < sizes.sum())[:, None]
+
+    def kept(rows):
+        """Kernels leave what is behind all groups undefined, in either direction."""
+        return jnp.where(mine, rows, 0)
+
+    rows = kept(_moved(x, order // experts.shape[1], back))
+    hidden = kept(nn.silu(product(rows, gate, sizes)) * product(rows, up, sizes))
+    out = _moved(kept(product(hidden, down, sizes)), back, order)
+    return jnp.einsum("nkd,nk->nd", out.reshape(*experts.shape, -1), weights.astype(out.dtype))
+
+
+@jax.custom_vjp
+def _moved(rows: jax.Array, index: jax.Array, back: jax.Array) -> jax.Array:
+    """`rows[index]`, in which each of N rows occurs equally often. Row i's are at `back[i]`, an
+    array `[M]` read as `[N, M / N]`: its gradient is thus a gather and a sum, no scatter."""
+    return rows[index]
+
+
+def _moved_forward(rows, index, back):
+    return rows[index], (back, rows.shape[0])
+
+
+def _moved_backward(kept, gradient):
+    back, count = kept
+    return gradient[back].reshape(count, -1, gradient.shape[-1]).sum(axis=1), None, None
+
+
+_moved.defvjp(_moved_forward, _moved_backward)
+
+
+def gmm(rows, weights, sizes, interpret: bool = False) -> jax.Array:
+    """The grouped product in Pallas, for TPU; `interpret` runs it on any platform, for tests."""
+    count = rows.shape[0]
+    rows = jnp.pad(rows, ((0, -count % 128), (0, 0)))
+    width = 2048 // rows.dtype.itemsize  # of a tile, by what fits into a core's memory
+    tiles = functools.partial(_tiles, width)
+    return megablox.gmm(
+        rows, weights, sizes, rows.dtype, tiles, None, None, False, interpret
+    )[:count]
+
+
+def _tiles(width: int, rows: int, inner: int, outer: int) -> tuple[int, int, int]:
+    return 512 if rows % 512 == 0 else 128, min(width, inner), min(width, outer)
 
 
 class Experts(nn.Module):
     """The mixture-of-experts feed-forward of one block, `[B, T, D] -> [B, T, D]`."""
 
     config: ModelConfig
+    compute: Callable[..., jax.Array]  # Kernels.experts
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -59,10 +149,8 @@ class Experts(nn.Module):
         router = weight(
             "router", (c.d_model, c.num_experts), ("embed", None), nn.initializers.lecun_normal()
         )
-        up_shape, up_axes = (c.num_experts, c.d_model, c.d_expert), ("experts", "embed", "mlp")
-        gate, up = weight("gate", up_shape, up_axes), weight("up", up_shape, up_axes)
-        down = weight("down", (c.num_experts, c.d_expert, c.d_model), ("experts", "mlp", "embed"))
-        flat = x.reshape(-1, c.d_model)
-        weights, experts = route(flat @ router, c.experts_per_token, c.norm_topk)
-        compute = dense_experts if c.moe_impl == "dense" else ragged_experts
-        return compute(flat, weights, experts, gate, up, down).reshape(x.shape)
+        up_shape = (c.num_experts, c.d_model, c.d_expert)
+        gate, up = weight("gate", up_shape, UP), weight("up", up_shape, UP)
+        down = weight("down", (c.num_experts, c.d_expert, c.d_model), DOWN)
+        weights, experts = route(x @ router, c.experts_per_token, c.norm_topk)
+        return self.compute(x, weights, experts, gate, up, down)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from spade_jax.models import attention
 from spade_jax.models import cache as kv
 from spade_jax.models.config import ModelConfig
+from spade_jax.models.kernels import REFERENCE, Kernels
 from spade_jax.models.moe import Experts
 
 Params = dict
@@ -26,11 +27,11 @@ RESIDUAL_GAIN = 0.25
 
 
 class Context(NamedTuple):
-    """What every layer knows of the tokens: `positions` `[B, T]`; in training the `mask`
-    `[B, T, T]`, in sampling the `lengths` `[B]` of the past and the `column` of the first token."""
+    """What every layer knows of the tokens: `positions` `[B, T]`; in training the `segment_ids`
+    `[B, T]`, in sampling the `lengths` `[B]` of the past and the `column` of the first token."""
 
     positions: jax.Array
-    mask: jax.Array | None = None
+    segment_ids: jax.Array | None = None
     lengths: jax.Array | None = None
     column: jax.Array | int = 0
 
@@ -80,6 +81,7 @@ def flat_matmul(x: jax.Array, kernel: jax.Array, contract: int = 1) -> jax.Array
 
 class Attention(nn.Module):
     config: ModelConfig
+    kernels: Kernels
 
     @nn.compact
     def __call__(self, x, past, recent, context):
@@ -96,7 +98,7 @@ class Attention(nn.Module):
         q = attention.rotate(q, context.positions, c.rope_theta)
         k = attention.rotate(k, context.positions, c.rope_theta)
         if recent is None:
-            out = attention.attend(q, k.swapaxes(1, 2), v.swapaxes(1, 2), context.mask)
+            out = self.kernels.attend(q, k, v, context.segment_ids)
         else:
             recent = kv.extend(recent, context.column, k, v)
             out = attention.attend_cached(q, past, recent, context.lengths, context.column)
@@ -121,20 +123,26 @@ class FeedForward(nn.Module):
 
 class Block(nn.Module):
     config: ModelConfig
+    kernels: Kernels
 
     @nn.compact
     def __call__(self, x, cached, context):
         c, (past, recent) = self.config, cached
-        mixed, recent = Attention(c, name="attention")(
+        x = self.kernels.place(x)
+        mixed, recent = Attention(c, self.kernels, name="attention")(
             Norm(c.norm_eps, name="attention_norm")(x), past, recent, context
         )
         x = x + mixed
-        feed_forward = (Experts if c.num_experts else FeedForward)(c, name="mlp")
+        if c.num_experts:
+            feed_forward = Experts(c, self.kernels.experts, name="mlp")
+        else:
+            feed_forward = FeedForward(c, name="mlp")
         return x + feed_forward(Norm(c.norm_eps, name="mlp_norm")(x)), recent
 
 
 class Transformer(nn.Module):
     config: ModelConfig
+    kernels: Kernels
 
     def setup(self):
         c = self.config
@@ -160,7 +168,7 @@ class Transformer(nn.Module):
             length=c.num_layers,
             metadata_params={nn.PARTITION_NAME: "layers"},
             unroll=c.scan_unroll,
-        )(c)
+        )(c, self.kernels)
         self.final_norm = Norm(c.norm_eps)
 
     def __call__(self, tokens, context: Context, past=None, recent=None):
@@ -168,7 +176,7 @@ class Transformer(nn.Module):
         return self.final_norm(x), recent
 
     def embed(self, tokens):
-        return self.embedding[tokens].astype(self.config.dtype)
+        return self.kernels.lookup(self.embedding, tokens, self.config.dtype)
 
     def norm(self, x):
         return self.final_norm(x)
@@ -181,19 +189,23 @@ class Transformer(nn.Module):
 def init(config: ModelConfig, key: jax.Array) -> Params:
     """Fresh fp32 parameters whose leaves carry logical axis names (`nn.LogicallyPartitioned`)."""
     tokens = jnp.zeros((1, 1), jnp.int32)
-    context = Context(tokens, jnp.ones((1, 1, 1), bool))
-    return Transformer(config).init(key, tokens, context)["params"]
+    context = Context(tokens, jnp.ones((1, 1), jnp.int32))
+    return Transformer(config, REFERENCE).init(key, tokens, context)["params"]
 
 
-def hidden_packed(config: ModelConfig, params: Params, tokens, positions, segment_ids) -> jax.Array:
+def hidden_packed(
+    config: ModelConfig, params: Params, tokens, positions, segment_ids,
+    kernels: Kernels = REFERENCE,
+) -> jax.Array:  # fmt: skip
     """Final hidden states `[B, T, D]` of packed rows; all arguments `[B, T]` int32."""
-    context = Context(positions, attention.packed_mask(segment_ids))
-    return Transformer(config).apply({"params": params}, tokens, context)[0]
+    context = Context(positions, segment_ids)
+    return Transformer(config, kernels).apply({"params": params}, tokens, context)[0]
 
 
 def hidden_cached(
-    config: ModelConfig, params: Params, tokens, lengths, past: kv.Cache, recent: kv.Cache, column=0
-) -> tuple[jax.Array, kv.Cache]:
+    config: ModelConfig, params: Params, tokens, lengths, past: kv.Cache, recent: kv.Cache,
+    column=0, kernels: Kernels = REFERENCE,
+) -> tuple[jax.Array, kv.Cache]:  # fmt: skip
     """Final hidden states `[R, T, D]` of new tokens that follow cache rows, and `recent` with their
     keys and values at columns `column` to `column + T`.
 
@@ -206,11 +218,13 @@ def hidden_cached(
     positions = lengths[:, None] + column + jnp.arange(tokens.shape[1])
     context = Context(positions, lengths=lengths, column=column)
     if not isinstance(params["blocks"], tuple):
-        return Transformer(config).apply({"params": params}, tokens, context, past, recent)
-    apply = functools.partial(Transformer(config).apply, {"params": params})
+        return Transformer(config, kernels).apply(
+            {"params": params}, tokens, context, past, recent
+        )
+    apply = functools.partial(Transformer(config, kernels).apply, {"params": params})
     x, added = apply(tokens, method=Transformer.embed), []
     for block, *mine in zip(params["blocks"], past, recent, strict=True):
-        x, new = Block(config).apply({"params": block}, x, mine, context)
+        x, new = Block(config, kernels).apply({"params": block}, x, mine, context)
         added.append(new)
     return apply(x, method=Transformer.norm), tuple(added)
 
@@ -240,7 +254,8 @@ def unstack(params: Params) -> Params:
 
 def logits(config: ModelConfig, params: Params, hidden: jax.Array) -> jax.Array:
     """fp32 logits `[..., V]` of hidden states `[..., D]`."""
-    return Transformer(config).apply({"params": params}, hidden, method=Transformer.logits)
+    transformer = Transformer(config, REFERENCE)
+    return transformer.apply({"params": params}, hidden, method=Transformer.logits)
 
 
 def matrix_axes(path: Sequence, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -38,6 +38,7 @@ class Learner:
         chunk: int = 1024,
     ):
         self.config, self.mesh, self.settings = config, mesh, settings
+        self._kernels = models.choose_kernels(config, mesh)
         self._loss, self._optimizer, self._chunk = LOSSES[loss], optimizer.build(), chunk
         boxed = jax.eval_shape(self._boxed_init, jax.random.key(0))
         self.shardings = parallel.tree_shardings(mesh, boxed)
@@ -122,7 +123,7 @@ class Learner:
 
     def _logprobs(self, params, batch, temperature):
         hidden = models.hidden_packed(
-            self.config, params, batch.tokens, batch.positions, batch.segment_ids
+            self.config, params, batch.tokens, batch.positions, batch.segment_ids, self._kernels
         )
         return token_logprobs(
             self.config, params, hidden, batch.targets, temperature,

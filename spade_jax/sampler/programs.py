@@ -88,9 +88,10 @@ class Programs:
             lambda: models.init_cache(config, self.shards * pages, page, not self._unstack),
             out_shardings=held,
         )
-        self.prefill = jax.jit(functools.partial(_prefill, config), out_shardings=held)
+        model = config, models.choose_kernels(config, mesh)
+        self.prefill = jax.jit(functools.partial(_prefill, model), out_shardings=held)
         self.decode = jax.jit(
-            functools.partial(_decode, config, chunk),
+            functools.partial(_decode, model, chunk),
             out_shardings=(held, parallel.replicated(mesh)),
         )  # fmt: skip
         self._layers = jax.jit(models.unstack)
@@ -107,15 +108,18 @@ class Programs:
         return sum(function._cache_size() for function in jitted)
 
 
-def _prefill(config, params, past, tokens, lengths) -> kv.Cache:
+def _prefill(model, params, past, tokens, lengths) -> kv.Cache:
     """Keys and values of known tokens `[R, C]` that follow the `lengths` `[R]` of `past`."""
+    config, kernels = model
     recent = models.init_cache(config, *tokens.shape, _stacked(past))
-    return models.hidden_cached(config, params, tokens, lengths, past, recent)[1]
+    return models.hidden_cached(
+        config, params, tokens, lengths, past, recent, kernels=kernels
+    )[1]
 
 
-def _decode(config, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
+def _decode(model, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache, DecodeOutputs]:
     """Samples up to a chunk of tokens in every row with a budget; their keys and values."""
-    rows = inputs.token.shape[0]
+    (config, kernels), rows = model, inputs.token.shape[0]
     outputs = DecodeOutputs(
         tokens=jnp.zeros((rows, chunk), jnp.int32),
         logprobs=jnp.zeros((rows, chunk), jnp.float32),
@@ -137,7 +141,7 @@ def _decode(config, chunk, params, past, inputs: DecodeInputs) -> tuple[kv.Cache
         step, token, recent, outputs = carry
         active = running(outputs)
         hidden, recent = models.hidden_cached(
-            config, params, token[:, None], inputs.length, past, recent, step
+            config, params, token[:, None], inputs.length, past, recent, step, kernels
         )
         logits = models.logits(config, params, hidden[:, 0])
         logits = jax.lax.cond(narrow, truncate, lambda logits, *_: logits, logits, *policy)

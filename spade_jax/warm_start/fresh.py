@@ -32,7 +32,7 @@ def fresh_language(config: ConfigDict, mesh, warm: WarmStart) -> Language:
         train_sentencepiece(_text(warm.examples()), partial, config.text.vocab_size, atomic)
         partial.rename(path)
     tokenizer = SentencePieceTokenizer(path)
-    model = models.from_config(config.model, tokenizer.vocab_size)
+    model = models.from_config(config.model, vocab_size=tokenizer.vocab_size)
 
     def params() -> models.Params:
         key = jax.random.key(seeding.derive(config.seed, "init"))

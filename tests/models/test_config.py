@@ -37,7 +37,7 @@ PUBLISHED = {
     "qwen3_30b_a3b": QWEN3_30B_A3B,
     "qwen3_30b_a3b_2507": QWEN3_30B_A3B | LONG | {"rope_theta": 10_000_000},
 }  # fmt: skip
-HOW_TO_RUN = ("dtype", "moe_impl", "remat", "scan_unroll")
+HOW_TO_RUN = ("attention", "dtype", "experts", "remat", "scan_unroll")
 
 
 @pytest.mark.parametrize("name", [name for name in models.PRESETS if name != "tiny"])

@@ -8,18 +8,23 @@ import numpy as np
 import optax
 import pytest
 
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.models import attention, transformer
 from tests.models import golden
 
 TOLERANCE = 1e-4
-CASES = [(name, {}) for name in golden.NAMES] + [("qwen3_moe", {"moe_impl": "dense"})]
+CASES = [(name, {}) for name in golden.NAMES] + [("qwen3_moe", {"experts": "dense"})]
 case = pytest.mark.parametrize("name,overrides", CASES)
+
+
+def hidden_packed(config, params, ids, positions, segment_ids):
+    kernels = models.choose_kernels(config, parallel.make_mesh({}, jax.devices()[:1]))
+    return models.hidden_packed(config, params, ids, positions, segment_ids, kernels)
 
 
 def packed(config, params, ids):
     positions = jnp.broadcast_to(jnp.arange(ids.shape[1]), ids.shape)
-    hidden = models.hidden_packed(config, params, ids, positions, jnp.ones_like(ids))
+    hidden = hidden_packed(config, params, ids, positions, jnp.ones_like(ids))
     return models.logits(config, params, hidden)
 
 
@@ -40,7 +45,7 @@ def test_left_padding_does_not_change_the_last_logits(name, overrides):
     config, params, want = golden.load(name, **overrides)
     ids, mask = jnp.asarray(want["pad_ids"], jnp.int32), jnp.asarray(want["pad_mask"], jnp.int32)
     positions = jnp.maximum(jnp.cumsum(mask, axis=1) - 1, 0)
-    hidden = models.hidden_packed(config, params, ids, positions, mask)
+    hidden = hidden_packed(config, params, ids, positions, mask)
     got = models.logits(config, params, hidden[:, -1])
     np.testing.assert_allclose(got, want["pad_logits_last"], rtol=0, atol=TOLERANCE)
 
@@ -90,7 +95,7 @@ def test_loss_and_gradient_equal_the_reference(name, overrides):
     "name,wrong",
     [(name, {"rope_theta": 10_000.0}) for name in golden.NAMES]
     + [(name, {"qk_norm": False}) for name in golden.NAMES if name.startswith("qwen3")]
-    + [("qwen3_moe", {"norm_topk": False, "moe_impl": impl}) for impl in ("dense", "ragged")]
+    + [("qwen3_moe", {"norm_topk": False, "experts": impl}) for impl in ("dense", "ragged")]
     + [("qwen3_untied", {"tied": True}), ("qwen3_moe", {"tied": True})],
 )
 def test_a_wrong_setting_shows_in_the_logits(name, wrong):

@@ -82,9 +82,9 @@ def test_random_arrivals_turns_rewrites_and_cancels_change_no_bit(engine, small,
         handle.close()
 
 
-@pytest.mark.parametrize("moe_impl", ["ragged", "dense"])
-def test_experts_change_no_bit_either_and_give_the_learners_logprobs(moe_impl):
-    config = dataclasses.replace(MOE, moe_impl=moe_impl)
+@pytest.mark.parametrize("experts", ["ragged", "dense"])
+def test_experts_change_no_bit_either_and_give_the_learners_logprobs(experts):
+    config = dataclasses.replace(MOE, experts=experts)
     params = parallel.unbox(models.init(config, jax.random.key(1)))
     engine = Engine(config, parallel.make_mesh({}, jax.devices()[:1]), SETTINGS)
     engine.load(params, 0)
