@@ -207,12 +207,14 @@ def _relations(c: ConfigDict):
             f"learner.{role}.length", length, length >= context - 1,
             f"at least sampler.{role}.max_len - 1 = {context - 1}",
         )  # fmt: skip
-        data = max(1, c.mesh.data) * max(1, c.mesh.fsdp)
-        for key, count in ((f"learner.{role}.rows", c.learner[role].rows),
-                           (f"sampler.{role}.num_slots", c.sampler[role].num_slots)):
+        for mesh, key, count in (
+            ("mesh", f"learner.{role}.rows", c.learner[role].rows),
+            ("replica", f"sampler.{role}.num_slots", c.sampler[role].num_slots),
+        ):
+            data = max(1, c[mesh].data) * max(1, c[mesh].fsdp)
             yield (
                 key, count, count % data == 0,
-                f"a multiple of mesh.data * mesh.fsdp = {data}",
+                f"a multiple of {mesh}.data * {mesh}.fsdp = {data}",
             )  # fmt: skip
     low, high = c.designer.plateau_low, c.designer.plateau_high
     yield (

@@ -20,7 +20,7 @@ from spade_jax.aot.topology import AotError, open_topology, prepare
 from spade_jax.config import validate
 
 TOPOLOGY = flags.DEFINE_string("topology", None, "KIND:SIZE, for example v5e:8x8 or cpu:64.")
-PROGRAM = flags.DEFINE_multi_enum("program", sorted(PROGRAMS), sorted(PROGRAMS), "Which ones.")
+PROGRAM = flags.DEFINE_multi_enum("program", list(PROGRAMS), list(PROGRAMS), "Which ones.")
 
 
 def main(argv: list[str]) -> int:
@@ -40,11 +40,12 @@ def _run() -> int:
     validate(config)
     prepare(TOPOLOGY.value)
     plan = Plan.of(config, open_topology(TOPOLOGY.value))
-    recipe = config_flags.get_config_filename(flags.FLAGS["config"])
+    flag = flags.FLAGS["config"]
+    recipe, settings = config_flags.get_config_filename(flag), flag.override_values
     fits = True
     for name in PROGRAM.value:
         for program in PROGRAMS[name](plan):
-            line = check(recipe, plan, program)
+            line = check(recipe, settings, plan, program)
             print(msgspec.json.encode(line).decode(), flush=True)
             fits = fits and line.fits is not False
     return 0 if fits else 1

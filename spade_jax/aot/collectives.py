@@ -16,6 +16,7 @@ _OPERATION = re.compile(
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"\b(?:calls|to_apply|\w+_computations?)=(?:\{([^}]*)\}|%([\w.\-]+))")
 _WHILE = re.compile(r"\bcondition=%([\w.\-]+), body=%([\w.\-]+)")
+_KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _BELOW = re.compile(r"ROOT .* compare\(%[\w.\-]+, %([\w.\-]+)\), direction=LT")
 
 
@@ -82,7 +83,8 @@ def _called(
 ) -> Iterator[tuple[str, int]]:
     """The computations that a line runs, and how often each."""
     if loop := _WHILE.search(line):
-        yield loop[2], times * _trips(computations[loop[1]])
+        known = _KNOWN.search(line)
+        yield loop[2], times * (int(known[1]) if known else _trips(computations[loop[1]]))
     for several, one in _CALLED.findall(line):
         for name in (several or one).split(","):
             yield name.strip().lstrip("%"), times

@@ -22,12 +22,13 @@ def forward_flops(config: ModelConfig, tokens: float, attended: float, predicted
     return blocks + 2.0 * predicted * config.d_model * config.vocab_size
 
 
-def gradient_flops(config: ModelConfig, rows: int, length: int, reference: bool) -> float:
-    """Of the gradient of one micro-batch of full causal rows: the backward pass is twice the
-    forward one, the logits are computed again for it, the blocks too where the model says so, and
-    a reference adds a forward pass."""
-    tokens = rows * length
-    forward = forward_flops(config, tokens, (length + 1) / 2, tokens)
-    blocks = forward_flops(config, tokens, (length + 1) / 2, 0)
-    again = forward - blocks + (blocks if config.remat else 0)
-    return 3 * forward + again + (forward if reference else 0)
+def gradient_flops(
+    config: ModelConfig, tokens: float, attended: float, reference: bool
+) -> float:
+    """Of the gradient of one micro-batch: the backward pass is twice the forward one, the logits
+    are computed again for it, the blocks too where the model says so, and a reference adds a
+    forward pass."""
+    forward = forward_flops(config, tokens, attended, tokens)
+    blocks = config.num_layers * block_flops(config, tokens, attended)
+    again = forward - blocks + (blocks if config.remat else 0.0)
+    return 3 * forward + again + (forward if reference else 0.0)

@@ -108,7 +108,7 @@ def train(plan: Plan) -> Iterator[Program]:
     yield Program(
         "gradients", mesh, lambda: learner.lower_gradients(rows, length),
         {"rows": rows, "length": length},
-        flops.gradient_flops(plan.model, rows, length, has_reference),
+        flops.gradient_flops(plan.model, rows * length, (length + 1) / 2, has_reference),
         {
             "optimizer": held_bytes(state.opt_state),
             "gradient_sums": 2 * held_bytes(state.params),

@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import msgspec
@@ -46,13 +48,16 @@ class Line(msgspec.Struct, frozen=True):
         flops: operations of one chip in one run (decode: for one token in each row), by formula.
         intensity: those for each byte of HBM traffic, if arguments are read, outputs written and
             temporaries written and read once.
+        settings: what was changed on the command line.
         largest: the collective that moves most at a time.
+        collectives: how many run.
         moved: bytes on one chip by kind of collective, as often as they move.
         offenders: collectives whose arrays are a whole embedding, or a whole matrix of a layer.
         seconds: of compilation.
     """
 
     recipe: str
+    settings: dict[str, Any]
     topology: str
     program: str
     mesh: dict[str, int]
@@ -64,6 +69,7 @@ class Line(msgspec.Struct, frozen=True):
     flops: float
     intensity: float | None
     largest: Moved | None
+    collectives: int
     moved: dict[str, int]
     offenders: list[Moved]
     seconds: float
@@ -73,7 +79,9 @@ _SIZE = re.compile(r"([\d.]+)([KMG]) of [\d.]+G hbm|\(([\d.]+)([KMG])\) exceeds 
 _UNIT = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def check(recipe: str, plan: Plan, program: Program) -> Line:
+def check(
+    recipe: str, settings: Mapping[str, Any], plan: Plan, program: Program
+) -> Line:
     """Compiles it; where devices are simulated, lowers it only."""
     began = time.monotonic()
     lowered = program.lower()
@@ -92,6 +100,7 @@ def check(recipe: str, plan: Plan, program: Program) -> Line:
     marked = [_moved(plan, program, collective) for collective in found]
     return Line(
         recipe=recipe,
+        settings=dict(settings),
         topology=plan.topology.name,
         program=program.name,
         mesh=mesh,
@@ -103,6 +112,7 @@ def check(recipe: str, plan: Plan, program: Program) -> Line:
         flops=per_chip,
         intensity=per_chip / _traffic(memory) if memory else None,
         largest=max(marked, key=lambda moved: moved.bytes, default=None),
+        collectives=sum(collective.times for collective in found),
         moved=totals(found),
         offenders=[moved for moved in marked if moved.whole],
         seconds=round(time.monotonic() - began, 1),

@@ -40,17 +40,21 @@ class Topology:
         Raises:
             AotError: there are fewer hosts, or these do not make a box.
         """
+        wrong = AotError(
+            f"replica.processes={count}: expected a number of hosts of {self.name} whose chips make"
+            " a box"
+        )
         if self.is_simulated:
-            return open_topology(f"cpu:{min(count * CPU_HOST, len(self.devices))}")
+            chips = count * min(CPU_HOST, len(self.devices))
+            if chips > len(self.devices):
+                raise wrong
+            return open_topology(f"cpu:{chips}")
         some = [device for device in self.devices if device.process_index < count]
         corners = [[device.coords[axis] for device in some] for axis in range(3)]
         sides = [max(corner) - min(corner) + 1 for corner in corners]
         hosts = len({device.process_index for device in some})
         if hosts < count or math.prod(sides) != len(some):
-            raise AotError(
-                f"replica.processes={count}: expected a number of hosts of {self.name} whose chips"
-                " make a box"
-            )
+            raise wrong
         kind, _, size = self.name.partition(":")
         return open_topology(f"{kind}:" + "x".join(map(str, sides[: size.count("x") + 1])))
 
