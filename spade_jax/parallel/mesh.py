@@ -1,10 +1,9 @@
 """The device mesh and the one table that maps logical array axes onto it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import flax.linen as nn
 import jax
-import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 AXES = ("data", "fsdp", "tensor", "expert")
@@ -30,10 +29,6 @@ class MeshError(ValueError):
 def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
     """A mesh over `AXES`. One size may be -1: the devices that are left.
 
-    Devices stand in the order of their processes, so that the last axes lie within a host and that
-    every mesh over the same devices numbers them alike: arrays then move between such meshes in
-    one program.
-
     Raises:
         MeshError: the sizes do not multiply to the number of devices.
     """
@@ -53,16 +48,9 @@ def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
         raise MeshError(
             f"mesh={dict(sizes)} needs {total} devices, this process group has {len(devices)}"
         )
-    return mesh_of(devices, dict(zip(AXES, shape, strict=True)))
-
-
-def mesh_of(devices: Sequence[jax.Device], sizes: Mapping[str, int]) -> Mesh:
-    """Exactly these axes, over the devices in the order of their processes."""
-    ordered = sorted(devices, key=lambda device: (device.process_index, device.id))
-    return Mesh(
-        np.array(ordered).reshape(*sizes.values()), tuple(sizes),
-        axis_types=(AxisType.Auto,) * len(sizes),
-    )  # fmt: skip
+    return jax.make_mesh(
+        tuple(shape), AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices
+    )
 
 
 def sharding(mesh: Mesh, *logical: str | None) -> NamedSharding:
