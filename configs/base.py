@@ -28,12 +28,21 @@ def get_config() -> ConfigDict:
     c.mesh.tensor = 1
     c.mesh.expert = 1
 
-    c.replica = ConfigDict()  # devices of one copy of the sampler, along the same axes
-    c.replica.processes = 1  # hosts that share it
+    c.replica = ConfigDict()  # devices that one process samples on, as c.mesh: its own ones
     c.replica.data = -1
     c.replica.fsdp = 1
     c.replica.tensor = 1
     c.replica.expert = 1
+    c.replica.processes = 1  # that share a replica; more than one is still to come
+
+    c.distributed = ConfigDict()  # several processes, all started with the same command
+    c.distributed.enabled = False
+    c.distributed.coordinator = ""  # HOST:PORT of process 0; empty: as the cluster says, e.g. GKE
+    c.distributed.num_processes = -1  # -1: as the cluster says
+    c.distributed.process_id = -1
+    c.distributed.start_s = 300  # seconds to find each other
+    c.distributed.timeout_s = 3600.0  # seconds that one may wait for the slowest, all its plays
+    c.distributed.heartbeat_s = 20  # without a sign of life for so long, a process is dead
 
     c.text = ConfigDict()
     c.text.chat = "tiny"  # template; with model.checkpoint one of spade_jax/pretrained.py: CHATS

@@ -20,8 +20,9 @@ def get_config():
     c.model.preset = "qwen3_4b_2507"
     c.model.checkpoint = "models/Qwen3-4B-Instruct-2507"
     c.text.chat = "qwen3"
+    c.distributed.enabled = True
     c.mesh.data, c.mesh.fsdp = 1, -1
-    c.replica.data, c.replica.tensor = -1, 4
+    c.replica.tensor = 4
 
     c.warm_start.steps = 0  # the public model follows the prompts as it is
     c.warm_start.designs = c.warm_start.episodes = 1

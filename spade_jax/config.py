@@ -45,7 +45,13 @@ RULES: tuple[Rule, ...] = (
     _choice("model.preset", models.PRESETS),
     _choice("model.attention", models.ATTENTION),
     _choice("model.experts", models.EXPERTS),
-    _at_least("replica.processes", 1),
+    (
+        "replica.processes", lambda v: v == 1,
+        "1: a replica of several processes is not there yet, so the model must fit one process's"
+        " devices",
+    ),
+    *(_at_least(f"distributed.{key}", 1) for key in ("start_s", "timeout_s")),
+    _at_least("distributed.heartbeat_s", 5),
     _at_least("text.vocab_size", 400),
     _choice("text.chat", ("tiny", *CHATS)),
     *(
@@ -216,6 +222,7 @@ def _relations(c: ConfigDict):
                 key, count, count % data == 0,
                 f"a multiple of {mesh}.data * {mesh}.fsdp = {data}",
             )  # fmt: skip
+    yield from _distributed(c.distributed)
     low, high = c.designer.plateau_low, c.designer.plateau_high
     yield (
         "designer.plateau_low", low, 0 <= low <= high,
@@ -265,3 +272,22 @@ def _relations(c: ConfigDict):
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
+
+
+def _distributed(section: ConfigDict):
+    """Either the cluster says everything, or the config does."""
+    address, count, index = section.coordinator, section.num_processes, section.process_id
+    yield (
+        "distributed.coordinator", address,
+        not address or address.rpartition(":")[2].isdigit() and address.rpartition(":")[0] != "",
+        "HOST:PORT of process 0, or nothing where the cluster says it",
+    )  # fmt: skip
+    for key, value in (("num_processes", count), ("process_id", index)):
+        yield (
+            f"distributed.{key}", value, not section.enabled or not address or value >= 0,
+            "the number given, as distributed.coordinator is",
+        )  # fmt: skip
+    yield (
+        "distributed.process_id", index, count < 0 or index < count,
+        f"below distributed.num_processes={count}",
+    )  # fmt: skip

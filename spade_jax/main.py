@@ -7,6 +7,8 @@ environment file, without and with its hint, and prints the transcripts). Where 
 checkpoint, the last three look at the public model of config.model.checkpoint.
 """
 
+import contextlib
+import io
 import pathlib
 import sys
 from collections.abc import Callable
@@ -21,7 +23,7 @@ from spade_jax.config import ConfigError, validate
 from spade_jax.grounding import CorpusError
 from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
-from spade_jax.parallel import MeshError
+from spade_jax.parallel import HostError, Hosts, MeshError, joined
 from spade_jax.prompts import PromptError
 from spade_jax.settings import SettingsError
 from spade_jax.text import TextError
@@ -38,7 +40,8 @@ COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bo
 
 USER_ERRORS = (
     ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError, TextError,
-    PromptError, MetricsError, RunnerError, PoolError, SettingsError, modes.ModeError,
+    PromptError, MetricsError, RunnerError, PoolError, SettingsError, HostError,
+    modes.ModeError,
 )  # fmt: skip
 
 
@@ -51,11 +54,21 @@ def main(argv: list[str]) -> int:
     try:
         config = read_config()
         validate(config)
-        options = modes.Options(ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value)
-        return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
+        with joined(config.distributed) as hosts, _one_voice(hosts):
+            options = modes.Options(
+                ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value, hosts
+            )
+            return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+
+
+def _one_voice(hosts: Hosts) -> contextlib.AbstractContextManager:
+    """Only the leader says on stdout how it goes; every process's errors are on stderr."""
+    if hosts.leader:
+        return contextlib.nullcontext()
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 def read_config():

@@ -119,6 +119,22 @@ class MetricsWriter:
             self._summaries = None
 
 
+class NoWriter:
+    """In the place of a `MetricsWriter` where another process writes."""
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        pass
+
+    def truncate_after(self, step: int) -> int:
+        return 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+
 def read_metrics(workdir: str | Path, name: str = "metrics") -> list[dict[str, Any]]:
     """The rows in order of step, [] without a file; a half-written last line is left out.
 

@@ -1,6 +1,7 @@
 """Builds the parts of a run from its config: everything that is not state."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Mapping
 
@@ -8,7 +9,7 @@ import jax
 from ml_collections import ConfigDict
 
 import sandbox_runner
-from spade_jax import parallel, seeding, warm_start
+from spade_jax import models, parallel, seeding, warm_start
 from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player
@@ -16,11 +17,13 @@ from spade_jax.envs.library import FAMILIES
 from spade_jax.grounding import Corpus, open_corpus
 from spade_jax.language import Language
 from spade_jax.models import ModelConfig
+from spade_jax.parallel import Hosts
 from spade_jax.pretrained import open_pretrained
 from spade_jax.prompts import Prompts
 from spade_jax.rl import (
     DesignerAdvantageSettings,
     Learner,
+    LearnerState,
     LossSettings,
     OptimizerSettings,
     RewardSettings,
@@ -34,17 +37,22 @@ class Rooms:
     """The parts that `train.py` moves data between.
 
     Attributes:
+        hosts: the processes of the run; engines, pool and player are this process's own.
+        mesh: of the learner, over the devices of all processes.
+        to_replica: from there to the engines' mesh.
         engines: "designer" and "agent", which differ only in the shape of their cache.
         corpus: None when grounding is ablated.
     """
 
     config: ConfigDict
     workdir: pathlib.Path
+    hosts: Hosts
     mesh: object
     prompts: Prompts
     warm: warm_start.WarmStart
     language: Language
     learner: Learner
+    to_replica: parallel.ToReplica
     engines: dict[str, Engine]
     pool: sandbox_runner.BlockingPool
     player: Player
@@ -55,6 +63,15 @@ class Rooms:
     reward_settings: RewardSettings
     advantage_settings: DesignerAdvantageSettings
     memory_settings: MemorySettings
+
+    def sample_with(self, learner: LearnerState, *roles: str) -> None:
+        """The engines of these roles sample with the learner's parameters from now on."""
+        if self.to_replica.moves:
+            for engine in self.engines.values():
+                engine.unload()  # there may be no room for the old and the new
+        params = self.to_replica(learner.params)
+        for role in roles:
+            self.engines[role].load(params, int(learner.version))
 
 
 def _pick(section: ConfigDict, settings_class, **more):
@@ -74,17 +91,20 @@ def _references() -> list[tuple[str, str, str]]:
     ]
 
 
-def check_slots(config: ConfigDict, mesh, role: str) -> None:
-    """Raises ConfigError when the mesh's data axes do not divide a role's slots."""
-    _check_divides(mesh, {f"sampler.{role}.num_slots": config.sampler[role].num_slots})
+def _check_slots(config: ConfigDict, mesh, role: str) -> None:
+    """Raises ConfigError when the data axes of the replica's mesh do not divide a role's slots."""
+    _check_divides(
+        mesh, "replica", {f"sampler.{role}.num_slots": config.sampler[role].num_slots}
+    )
 
 
 def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engine:
     """The engine of a role.
 
     Raises:
-        ConfigError: a setting of `sampler.ROLE` fits neither the mesh nor the model.
+        ConfigError: a setting of `sampler.ROLE` fits neither the replica nor the model.
     """
+    _check_slots(config, mesh, role)
     try:
         return Engine(model, mesh, EngineSettings(**config.sampler[role]))
     except SettingsError as error:
@@ -98,16 +118,12 @@ def open_learner(config: ConfigDict, mesh, model: ModelConfig) -> Learner:
     )  # fmt: skip
 
 
-def _data_size(mesh) -> int:
-    return mesh.shape["data"] * mesh.shape["fsdp"]
-
-
-def _check_divides(mesh, counts: Mapping[str, int]) -> None:
+def _check_divides(mesh, name: str, counts: Mapping[str, int]) -> None:
+    size = mesh.shape["data"] * mesh.shape["fsdp"]
     for key, count in counts.items():
-        if count % _data_size(mesh):
+        if count % size:
             raise ConfigError(
-                f"{key}={count}: expected a multiple of the mesh's data * fsdp ="
-                f" {_data_size(mesh)}"
+                f"{key}={count}: expected a multiple of {name}.data * {name}.fsdp = {size}"
             )
 
 
@@ -118,8 +134,7 @@ def _check_rows(config: ConfigDict, mesh) -> None:
             f"warm_start.tokens // learner.{role}.length":
                 config.warm_start.tokens // config.learner[role].length,
         }
-        _check_divides(mesh, counts)
-        check_slots(config, mesh, role)
+        _check_divides(mesh, "mesh", counts)
 
 
 def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:
@@ -146,7 +161,19 @@ def open_pool(config: ConfigDict) -> sandbox_runner.BlockingPool:
     return pool
 
 
-def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.BlockingPool) -> Rooms:
+def _open_language(
+    config: ConfigDict, workdir: pathlib.Path, prompts: Prompts, mesh
+) -> tuple[warm_start.WarmStart, Language]:
+    """What they need is made once, and kept in the workdir or the cache of models."""
+    warm = warm_start.prepare(config, workdir, prompts)
+    if config.model.checkpoint:
+        return warm, open_pretrained(config, mesh)
+    return warm, warm_start.fresh_language(config, mesh, warm)
+
+
+def build(
+    config: ConfigDict, workdir: pathlib.Path, hosts: Hosts, pool: sandbox_runner.BlockingPool
+) -> Rooms:
     """All parts; compiles nothing yet.
 
     Raises:
@@ -159,31 +186,34 @@ def build(config: ConfigDict, workdir: pathlib.Path, pool: sandbox_runner.Blocki
     corpus = None
     if config.grounding.enabled:
         corpus = open_corpus(config.grounding.sources, config.grounding.weights)
-    mesh = parallel.make_mesh(config.mesh)
+    mesh, replicas = parallel.make_mesh(config.mesh), parallel.make_replicas(config.replica)
     _check_rows(config, mesh)
     prompts = Prompts(config.prompts)
-    warm = warm_start.prepare(config, workdir, prompts)
-    if config.model.checkpoint:
-        language = open_pretrained(config, mesh)
-    else:
-        language = warm_start.fresh_language(config, mesh, warm)
+    with hosts.leader_first("warm start's rows"):
+        warm, language = _open_language(config, workdir, prompts, mesh)
+    designer = config.designer
+    learner = open_learner(config, mesh, language.model)
+    to_replica = parallel.ToReplica(
+        learner.shardings.params, replicas, functools.partial(models.cast, language.model)
+    )
     engines = {
-        role: open_engine(config, mesh, role, language.model)
+        role: open_engine(config, to_replica.mesh, role, language.model)
         for role in ("designer", "agent")
     }
-    designer = config.designer
     matcher = SkillMatcher(_references(), designer.skill_similarity)
     return Rooms(
         config=config,
         workdir=workdir,
+        hosts=hosts,
         mesh=mesh,
         prompts=prompts,
         warm=warm,
         language=language,
-        learner=open_learner(config, mesh, language.model),
+        learner=learner,
+        to_replica=to_replica,
         engines=engines,
         pool=pool,
-        player=Player(engines["agent"], language.chat, pool, prompts),
+        player=Player(engines["agent"], language.chat, pool, prompts, hosts),
         matcher=matcher,
         corpus=corpus,
         design_settings=_pick(

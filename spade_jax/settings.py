@@ -10,7 +10,7 @@ FILE = "config.json"
 
 # What a run may change when it goes on; a name that ends in a dot is a whole section.
 MAY_CHANGE = (
-    "steps", "eval.", "checkpoint.", "model.cache", "sandbox.", "compilation_cache",
+    "steps", "eval.", "checkpoint.", "distributed.", "model.cache", "sandbox.", "compilation_cache",
     "warm_start.path", "warm_start.save_every",
 )  # fmt: skip
 
@@ -32,6 +32,12 @@ def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
         return
     if changed := differences(config, workdir):
         raise SettingsError(f"{describe(config, workdir, changed)}; use another --workdir")
+
+
+def shared_settings(config: ConfigDict) -> dict:
+    """The settings that all processes of a run have in common, by dotted key."""
+    flat = _flat(_plain(config))
+    return {key: value for key, value in flat.items() if key != "distributed.process_id"}
 
 
 def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:

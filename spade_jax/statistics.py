@@ -1,5 +1,6 @@
 """The numbers of one step, all computed from what happened in it."""
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,9 +8,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from spade_jax.designer import Environment
+from spade_jax.parallel import Hosts
 from spade_jax.rl import zero_variance_groups
 from spade_jax.rollout import Episode
-from spade_jax.sampler import Engine
+from spade_jax.sampler import Engine, Stats
 
 EASY, HARD = 0.8, 0.2  # win rates above and below which an environment is trivial or hard
 
@@ -110,22 +112,25 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def sampling(engines: Mapping[str, Engine]) -> Metrics:
-    """What each role's engine did since it got this step's weights. How full the agent's slots
-    were, and what they could share, depends on when environments answered; no result does."""
-    return {
-        f"sampler/{role}/{name}": value
-        for role, engine in engines.items()
-        for name, value in (
-            ("sampled_tokens", engine.stats.sampled_tokens),
-            ("prefilled_tokens", engine.stats.prefilled_tokens),
-            ("shared_tokens", engine.stats.shared_tokens),
-            ("kept_tokens", engine.stats.kept_tokens),
-            ("parked_pages", engine.stats.parked_pages),
-            ("slot_use", engine.stats.slot_use()),
-            ("programs", engine.compiles()),
-        )
-    }
+def sampling(engines: Mapping[str, Engine], hosts: Hosts) -> Metrics:
+    """What each role's engines did since they got this step's weights, in all processes. How full
+    the agent's slots were, and what they could share, depends on when environments answered; no
+    result does."""
+    metrics: Metrics = {}
+    for role, engine in engines.items():
+        own = dataclasses.asdict(engine.stats), engine.compiles()
+        counted, programs = zip(*hosts.all(f"{role}'s engines", own), strict=True)
+        stats = Stats(**{name: sum(each[name] for each in counted) for name in counted[0]})
+        metrics |= {
+            f"sampler/{role}/{name}": getattr(stats, name)
+            for name in (
+                "sampled_tokens", "prefilled_tokens", "shared_tokens", "kept_tokens",
+                "parked_pages",
+            )
+        }  # fmt: skip
+        metrics[f"sampler/{role}/slot_use"] = stats.slot_use()
+        metrics[f"sampler/{role}/programs"] = max(programs)
+    return metrics
 
 
 def rates(metrics: Metrics, times: Metrics) -> Metrics:

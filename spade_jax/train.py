@@ -8,6 +8,8 @@ from ml_collections import ConfigDict
 
 from spade_jax import seeding, statistics
 from spade_jax.designer import (
+    DESIGNS,
+    DesignRequest,
     Environment,
     Memory,
     Record,
@@ -52,9 +54,9 @@ def iteration(
     """
     config, records = rooms.config, state.records
     step = records.step
-    for engine in rooms.engines.values():
-        engine.load(state.learner.params, int(state.learner.version))
-        if config.sampler.warm_up:
+    rooms.sample_with(state.learner, *rooms.engines)
+    if config.sampler.warm_up:
+        for engine in rooms.engines.values():
             engine.warm_up()
 
     fresh: list[Environment] = []
@@ -78,13 +80,14 @@ def iteration(
         design.reward, design.trained = _reward(rooms, design, known), True
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes, due)
+    rooms.hosts.agree(f"the update of step {step}", learned)
     memory = _remember(rooms, records, fresh, step)
 
     metrics = {
         **statistics.designs(fresh),
         **statistics.environments([e for e in live if e.born == step and e.accepted], due),
         **statistics.plays(episodes, config.agent.group, _trained_arms(config)),
-        **statistics.sampling(rooms.engines),
+        **statistics.sampling(rooms.engines, rooms.hosts),
         **learned,
         **{f"memory/{name}": value for name, value in memory.coverage().items()},
     }
@@ -134,14 +137,9 @@ def make_designs(
             config.memory.use,
             lambda label: seeding.derive(config.seed, label),
         )
-        with progress.phase("design"):
-            drafts = write_designs(
-                rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
-                rooms.design_settings, step,
-            )  # fmt: skip
-        with progress.phase("validate"):
-            validate(rooms.pool, drafts, config.agent.max_turns)
-            check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
+        drafts = rooms.hosts.spread(
+            "designs", lambda share: _try_designs(rooms, share, step, progress), wanted, DESIGNS
+        )
         designs += drafts
         slots = [slot for slot, draft in zip(slots, drafts, strict=True) if not draft.accepted]
         if not slots:
@@ -149,6 +147,22 @@ def make_designs(
     if documents is not None:
         records.documents = documents.state()
     return designs
+
+
+def _try_designs(
+    rooms: Rooms, wanted: Sequence[DesignRequest], step: int, progress: Progress
+) -> list[Environment]:
+    """One design per request, with its verdict."""
+    config = rooms.config
+    with progress.phase("design"):
+        drafts = write_designs(
+            rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
+            rooms.design_settings, step,
+        )  # fmt: skip
+    with progress.phase("validate"):
+        validate(rooms.pool, drafts, config.agent.max_turns)
+        check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
+    return drafts
 
 
 def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:
@@ -233,8 +247,8 @@ def _guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
         for k in range(rooms.config.designer.replay_seeds)
     ]
     reject_degenerate(
-        rooms.pool, [environment for environment, _ in played], [plays for _, plays in played],
-        seeds, rooms.config.agent.max_turns,
+        rooms.hosts, rooms.pool, [environment for environment, _ in played],
+        [plays for _, plays in played], seeds, rooms.config.agent.max_turns,
     )  # fmt: skip
 
 

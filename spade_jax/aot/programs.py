@@ -6,12 +6,13 @@ replicas' copies.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from spade_jax import models, parallel
@@ -50,15 +51,14 @@ class Plan:
     """What all programs of a recipe share on a slice.
 
     Attributes:
-        replica: the slice of one rollout replica, and `replica_mesh` its mesh.
+        replica: the mesh of one rollout replica, which is the first host's.
     """
 
     config: ConfigDict
     model: models.ModelConfig
     topology: Topology
-    replica: Topology
     learner: Learner
-    replica_mesh: Mesh
+    replica: Mesh
 
     @classmethod
     def of(cls, config: ConfigDict, topology: Topology) -> "Plan":
@@ -70,17 +70,9 @@ class Plan:
         mesh = parallel.make_mesh(config.mesh, topology.devices)
         for role in ("designer", "agent"):
             _divides(f"learner.{role}.rows", config.learner[role].rows, mesh)
-        replica = topology.first_hosts(config.replica.processes)
-        if len(topology.devices) % len(replica.devices):
-            raise AotError(
-                f"replica.processes={config.replica.processes}: expected a divisor of the hosts of"
-                f" {topology.name}"
-            )
-        sizes = {axis: config.replica[axis] for axis in parallel.AXES}
-        replica_mesh = parallel.make_mesh(sizes, replica.devices)
-        _divides(f"sampler.{ROLE}.num_slots", config.sampler[ROLE].num_slots, replica_mesh)
-        learner = open_learner(config, mesh, model)
-        return cls(config, model, topology, replica, learner, replica_mesh)
+        replica = parallel.make_mesh(config.replica, topology.host().devices)
+        _divides(f"sampler.{ROLE}.num_slots", config.sampler[ROLE].num_slots, replica)
+        return cls(config, model, topology, open_learner(config, mesh, model), replica)
 
     @property
     def reference_bytes(self) -> int:
@@ -90,7 +82,7 @@ class Plan:
     @property
     def replica_params(self) -> models.Params:
         """Shapes of the parameters that a replica samples from."""
-        return _copies(self.model, self.replica_mesh)
+        return _copies(self.model, self.replica)
 
 
 def model_of(config: ConfigDict) -> models.ModelConfig:
@@ -131,7 +123,7 @@ def decode(plan: Plan) -> Iterator[Program]:
 
 def _sampling(plan: Plan, width: int | None) -> Program:
     settings = EngineSettings(**plan.config.sampler[ROLE])
-    mesh, model = plan.replica_mesh, plan.model
+    mesh, model = plan.replica, plan.model
     shards = mesh.shape["data"] * mesh.shape["fsdp"]
     pages = settings.pages(position_bytes(model), shards)
     programs = Programs(
@@ -162,24 +154,17 @@ def _sampling(plan: Plan, width: int | None) -> Program:
 
 
 def reshard(plan: Plan) -> Iterator[Program]:
-    """From the learner's parameters to one copy for each replica, all in one program on all
-    chips: its results have a leading axis of replicas."""
-    replicas = len(plan.topology.devices) // plan.replica_mesh.size
-    mesh = parallel.mesh_of(
-        plan.topology.devices, {"replica": replicas, **plan.replica_mesh.shape}
+    """From the learner's parameters to a copy for each replica."""
+    learner, replicas = plan.learner, parallel.make_replicas(
+        plan.config.replica, plan.topology.devices
     )
-    boxed = jax.eval_shape(lambda: models.init(plan.model, jax.random.key(0)))
-    specs = jax.tree.map(lambda sharding: sharding.spec, parallel.tree_shardings(mesh, boxed))
-    # A copy on each replica is an array that is whole on it: nothing is split over `replica`.
-    out = jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs)
-    move = jax.jit(lambda params: models.cast(plan.model, params), out_shardings=out)
-    state = plan.learner.abstract()
+    move = parallel.ToReplica(
+        learner.shardings.params, replicas, functools.partial(models.cast, plan.model), 0
+    )
+    state = learner.abstract()
     yield Program(
-        "reshard", mesh, lambda: move.lower(state.params), {"replicas": replicas}, 0.0,
-        {
-            "optimizer": held_bytes(state.opt_state),
-            "reference": plan.reference_bytes,
-        },
+        "reshard", replicas, lambda: move.lower(state.params), {}, 0.0,
+        {"optimizer": held_bytes(state.opt_state), "reference": plan.reference_bytes},
     )  # fmt: skip
 
 

@@ -1,12 +1,11 @@
 """Devices of a TPU slice that is not there, for programs that are compiled and never run.
 
 `v5e:8x8`, `v5p:4x4x4`: chips along each axis of the slice, compiled for by libtpu on any x86-64
-machine. `cpu:64`: that many simulated CPU devices, for which programs are lowered, so that this
-much can be tried without libtpu.
+machine. `cpu:64`: one host with that many simulated CPU devices, for which programs are lowered, so
+that this much can be tried without libtpu.
 """
 
 import dataclasses
-import math
 import os
 from collections.abc import Sequence
 
@@ -15,8 +14,6 @@ from jax.experimental import topologies
 
 from spade_jax.aot.chips import CHIPS, Chip
 from spade_jax.extras import require
-
-CPU_HOST = 4  # simulated devices that stand for one host's
 
 
 class AotError(ValueError):
@@ -33,28 +30,13 @@ class Topology:
     def is_simulated(self) -> bool:
         return self.name.startswith("cpu:")
 
-    def first_hosts(self, count: int) -> "Topology":
-        """The slice of the first `count` hosts. libtpu compiles for whole slices only, hence a
-        slice of its own; its links do not wrap around as the larger one's may.
-
-        Raises:
-            AotError: there are fewer hosts, or these do not make a box.
-        """
-        wrong = AotError(
-            f"replica.processes={count}: expected a number of hosts of {self.name} whose chips make"
-            " a box"
-        )
+    def host(self) -> "Topology":
+        """The slice of the first host alone. libtpu compiles for whole slices, hence one of its
+        own."""
         if self.is_simulated:
-            chips = count * min(CPU_HOST, len(self.devices))
-            if chips > len(self.devices):
-                raise wrong
-            return open_topology(f"cpu:{chips}")
-        some = [device for device in self.devices if device.process_index < count]
-        corners = [[device.coords[axis] for device in some] for axis in range(3)]
-        sides = [max(corner) - min(corner) + 1 for corner in corners]
-        hosts = len({device.process_index for device in some})
-        if hosts < count or math.prod(sides) != len(some):
-            raise wrong
+            return self
+        own = [device.coords for device in self.devices if device.process_index == 0]
+        sides = [max(axis) - min(axis) + 1 for axis in zip(*own, strict=True)]
         kind, _, size = self.name.partition(":")
         return open_topology(f"{kind}:" + "x".join(map(str, sides[: size.count("x") + 1])))
 

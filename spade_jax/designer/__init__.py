@@ -10,8 +10,10 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share, replay_wins
 from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, verbatim_keys
+from spade_jax.designer.wire import DESIGNS
 
 __all__ = [
+    "DESIGNS",
     "DesignRequest",
     "DesignSettings",
     "Environment",

@@ -7,11 +7,13 @@ from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Record
 from spade_jax.designer.skills import SkillMatcher, is_verbatim
 from spade_jax.envs.library import knob_of
+from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode
 from spade_jax.text import canonical_action
 
 
 def reject_degenerate(
+    hosts: Hosts,
     pool: BlockingPool,
     environments: Sequence[Environment],
     episodes: Sequence[Sequence[Episode]],
@@ -32,13 +34,17 @@ def reject_degenerate(
         won = next((play for play in plays if play.final_return > 0), None)
         if won is not None:
             candidates.append((environment, [canonical_action(reply) for reply in won.replies]))
-    wins = replay_wins(
-        pool,
-        [(environment.source, environment.shareable) for environment, _ in candidates],
-        [actions for _, actions in candidates],
-        seeds,
-        max_turns,
-    )
+
+    def replayed(share: list[tuple[Environment, list[str]]]) -> list[float]:
+        return replay_wins(
+            pool,
+            [(environment.source, environment.shareable) for environment, _ in share],
+            [actions for _, actions in share],
+            seeds,
+            max_turns,
+        )
+
+    wins = hosts.spread("replays", replayed, candidates)
     for (environment, _), share in zip(candidates, wins, strict=True):
         if share >= 0.5:
             environment.reject(

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from sandbox_runner import BlockingPool, Session
 from spade_jax.envs.world import SandboxWorld, Seat
+from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import Episode, PlaySettings, Task, play
+from spade_jax.rollout import EPISODES, Episode, PlaySettings, Task, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer
 
@@ -30,17 +31,28 @@ class Program:
 
 
 class Player:
-    """Plays programs with one engine, chat format and sandbox pool."""
+    """Plays programs with one engine, chat format and sandbox pool in each process."""
 
-    def __init__(self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts):
+    def __init__(
+        self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts,
+        hosts: Hosts,
+    ):  # fmt: skip
         self._engine, self._chat, self._pool, self._prompts = engine, chat, pool, prompts
+        self._hosts = hosts
 
     def play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
-        """The episodes of each program, in the order of its plays.
+        """The episodes of each program, in the order of its plays. What is played by another
+        process comes without the task's `place`.
 
         Raises:
             RunnerError: the sandbox has failed.
+            HostError: see `Hosts.all`.
         """
+        return self._hosts.spread(
+            "plays", lambda share: self._play(share, settings), programs, EPISODES
+        )
+
+    def _play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
         wanted = [(program, request) for program in programs for request in program.plays]
         sessions = self._pool.open(
             [program.source for program, _ in wanted],

@@ -21,6 +21,7 @@ from spade_jax.modes.opening import (
     require_model,
 )
 from spade_jax.modes.scoring import score
+from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import PlaySettings
@@ -32,10 +33,12 @@ from spade_jax.text import Message
 def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json."""
     require_model(config, workdir)
-    with open_rooms(config, workdir) as rooms, Progress(1, label="eval") as progress:
+    hosts = options.hosts
+    with open_rooms(config, workdir, hosts) as rooms, Progress(1, label="eval") as progress:
         state = newest_state(rooms)
         scores = score(rooms, state, progress, options.split)
-    (workdir / f"eval_{options.split}.json").write_bytes(msgspec.json.encode(scores))
+    if hosts.leader:
+        (workdir / f"eval_{options.split}.json").write_bytes(msgspec.json.encode(scores))
     for name, value in scores.items():
         print(f"{name:50} {value:.3f}")
     return 0
@@ -45,13 +48,15 @@ def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     """Prints `options.count` new designs with their verdicts, or the answer to a prompt."""
     require_model(config, workdir)
     if options.prompt is not None:
+        _require_one_process(options.hosts, "--mode=generate --prompt")
         with _speaker(config, workdir) as (language, engine):
             return _answer(config, language, engine, options.prompt)
-    with open_rooms(config, workdir) as rooms, Progress(1, label="generate") as progress:
+    hosts = options.hosts
+    with open_rooms(config, workdir, hosts) as rooms, Progress(1, label="generate") as progress:
         with config.unlocked():
             config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
         state = newest_state(rooms)
-        rooms.engines["designer"].load(state.learner.params, int(state.learner.version))
+        rooms.sample_with(state.learner, "designer")
         designs = train.make_designs(rooms, state, progress, "generate", 0)
     for design in designs:
         verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
@@ -68,6 +73,7 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     """
     if options.env is None or not pathlib.Path(options.env).is_file():
         raise ModeError(f"--env={options.env}: expected an environment's Python file")
+    _require_one_process(options.hosts, "--mode=play")
     require_model(config, workdir)
     path = pathlib.Path(options.env)
     hint = _hint_beside(path)
@@ -99,7 +105,7 @@ def _player(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Player]:
     pool = rooms_lib.open_pool(config)
     try:
         language, engine = open_public_model(config, "agent")
-        yield Player(engine, language.chat, pool, Prompts(config.prompts))
+        yield Player(engine, language.chat, pool, Prompts(config.prompts), Hosts())
     finally:
         pool.shut_down()
 
@@ -117,10 +123,14 @@ def _speaker(config: ConfigDict, workdir: pathlib.Path) -> Iterator[tuple[Langua
 @contextlib.contextmanager
 def _trained(config: ConfigDict, workdir: pathlib.Path, role: str) -> Iterator[Rooms]:
     """The run's parts, with the newest parameters in the engine of a role."""
-    with open_rooms(config, workdir) as rooms:
-        state = newest_state(rooms)
-        rooms.engines[role].load(state.learner.params, int(state.learner.version))
+    with open_rooms(config, workdir, Hosts()) as rooms:
+        rooms.sample_with(newest_state(rooms).learner, role)
         yield rooms
+
+
+def _require_one_process(hosts: Hosts, mode: str) -> None:
+    if hosts.count > 1:
+        raise ModeError(f"{mode} is for one process; expected distributed.enabled=False")
 
 
 def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str) -> int:

@@ -17,10 +17,11 @@ from spade_jax import rooms as rooms_lib
 from spade_jax.checkpoint import CheckpointError, Checkpoints
 from spade_jax.language import Language
 from spade_jax.models import Params
+from spade_jax.parallel import Hosts
 from spade_jax.pretrained import open_pretrained
 from spade_jax.rooms import Rooms
 from spade_jax.sampler import Engine
-from spade_jax.settings import tie_to_config
+from spade_jax.settings import shared_settings, tie_to_config
 from spade_jax.state import Records, RunState
 
 
@@ -30,24 +31,28 @@ class ModeError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Flags besides config and workdir: `env` for play, `count` and `prompt` for generate, `split`
-    for eval."""
+    """What else a mode is given: `env` for play, `count` and `prompt` for generate, `split` for
+    eval, and the processes that run it."""
 
     env: str | None = None
     count: int = 4
     split: str = "dev"
     prompt: str | None = None
+    hosts: Hosts = dataclasses.field(default_factory=Hosts)
 
 
 @contextlib.contextmanager
-def open_rooms(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Rooms]:
+def open_rooms(config: ConfigDict, workdir: pathlib.Path, hosts: Hosts) -> Iterator[Rooms]:
     """Builds the parts of a run, and ends their processes."""
-    workdir.mkdir(parents=True, exist_ok=True)
-    tie_to_config(config, workdir)
+    hosts.agree("settings", shared_settings(config))
+    with hosts.leader_first("settings"):
+        workdir.mkdir(parents=True, exist_ok=True)
+        tie_to_config(config, workdir)
     pool = rooms_lib.open_pool(config)
     try:
-        _report_layers(pool.layers(), workdir)
-        yield rooms_lib.build(config, workdir, pool)
+        if hosts.leader:
+            _report_layers(pool.layers(), workdir)
+        yield rooms_lib.build(config, workdir, hosts, pool)
     finally:
         pool.shut_down()
 
@@ -100,10 +105,9 @@ def open_public_model(config: ConfigDict, role: str) -> tuple[Language, Engine]:
     """The model of `config.model.checkpoint` and its engine, with the shapes of a role.
 
     Raises:
-        ConfigError: the engine's slots do not fit the mesh.
+        ConfigError: the engine's slots do not fit the replica.
     """
-    mesh = parallel.make_mesh(config.mesh)
-    rooms_lib.check_slots(config, mesh, role)
+    mesh = parallel.make_mesh(config.replica)
     language = open_pretrained(config, mesh)
     engine = rooms_lib.open_engine(config, mesh, role, language.model)
     engine.load(language.params(), 0)

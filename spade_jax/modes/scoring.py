@@ -16,7 +16,7 @@ def score(
     Training only ever scores itself on "dev".
     """
     config = rooms.config
-    rooms.engines["agent"].load(state.learner.params, int(state.learner.version))
+    rooms.sample_with(state.learner, "agent")
     environments, scores = held_out(split), {}
     modes = (("sampled", 1.0, config.eval.episodes), ("greedy", 0.0, config.eval.greedy))
     for mode, temperature, episodes in modes:

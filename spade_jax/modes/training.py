@@ -11,7 +11,7 @@ from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
 from spade_jax.interrupt import StopRequest
-from spade_jax.metrics import MetricsWriter
+from spade_jax.metrics import MetricsWriter, NoWriter
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
 from spade_jax.modes.scoring import score
 from spade_jax.progress import Progress
@@ -30,8 +30,7 @@ HIGHLIGHTS = {
 
 def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
-    del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
+    with StopRequest() as stop, open_rooms(config, workdir, options.hosts) as rooms:
         checkpoints = Checkpoints(workdir / "checkpoints", config.checkpoint.keep)
         try:
             state = _initial_state(rooms, checkpoints, stop)
@@ -40,17 +39,16 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
         finally:
             checkpoints.close()
     done = state is not None and state.records.step >= config.steps
-    if done:
+    if done and options.hosts.leader:
         closing_report(workdir)
-    else:
+    elif not done:
         rich.print(f"stopped; the same command goes on ({escape(str(workdir))})")
     return 0
 
 
 def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """The warm start alone, for runs that share it by `warm_start.path`."""
-    del options
-    with StopRequest() as stop, open_rooms(config, workdir) as rooms:
+    with StopRequest() as stop, open_rooms(config, workdir, options.hosts) as rooms:
         _warm_params(rooms, stop)
     return 0
 
@@ -68,16 +66,17 @@ def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
     with Progress(config.warm_start.steps, label="warm start") as progress:
         return warm_start.train(
             config, rooms.language, rooms.mesh, rooms.warm,
-            lambda step, loss: progress.step(step, {"loss": loss}), stop.requested,
+            lambda step, loss: progress.step(step, {"loss": loss}),
+            lambda: rooms.hosts.any(stop.requested()),
         )  # fmt: skip
 
 
 def _self_play(
     rooms: Rooms, state: RunState, checkpoints: Checkpoints, stop: StopRequest
 ) -> RunState:
-    config, workdir = rooms.config, rooms.workdir
+    config, workdir, hosts = rooms.config, rooms.workdir, rooms.hosts
     with (
-        MetricsWriter(workdir) as writer,
+        MetricsWriter(workdir) if hosts.leader else NoWriter() as writer,
         Progress(config.steps, "self-play", state.records.step, HIGHLIGHTS) as progress,
     ):
         if state.records.step == 0:
@@ -87,15 +86,16 @@ def _self_play(
         while state.records.step < config.steps:
             state, metrics, designs = train.iteration(rooms, state, progress)
             step = state.records.step
-            with progress.phase("write"):
-                _write_environments(workdir, designs)
+            if hosts.leader:
+                with progress.phase("write"):
+                    _write_environments(workdir, designs)
             every = config.eval.every
             if step == config.steps or (every and step % every == 0):
                 metrics |= score(rooms, state, progress)
             times = progress.times()
             metrics |= times | statistics.rates(metrics, times)
             writer.write(step, metrics)  # before the save: a resume drops rows
-            stopping = stop.requested()
+            stopping = hosts.any(stop.requested())
             if step == config.steps or step % config.checkpoint.every == 0 or stopping:
                 checkpoints.save(state)
             progress.step(step, metrics)

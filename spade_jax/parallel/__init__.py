@@ -1,21 +1,35 @@
+from spade_jax.parallel.distributed import joined
+from spade_jax.parallel.hosts import PLAIN, HostError, Hosts, Wire
 from spade_jax.parallel.mesh import (
     AXES,
     RULES,
     MeshError,
     make_mesh,
+    place,
     replicated,
     sharding,
+    to_host,
     tree_shardings,
     unbox,
 )
+from spade_jax.parallel.reshard import ToReplica, make_replicas
 
 __all__ = [
     "AXES",
+    "PLAIN",
     "RULES",
+    "HostError",
+    "Hosts",
     "MeshError",
+    "ToReplica",
+    "Wire",
+    "joined",
     "make_mesh",
+    "make_replicas",
+    "place",
     "replicated",
     "sharding",
+    "to_host",
     "tree_shardings",
     "unbox",
 ]

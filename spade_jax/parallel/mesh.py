@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import flax.linen as nn
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 AXES = ("data", "fsdp", "tensor", "expert")
 
@@ -70,3 +72,26 @@ def tree_shardings(mesh: Mesh, boxed) -> dict:
 def unbox(boxed):
     """The plain tree without axis names."""
     return nn.unbox(boxed)
+
+
+def place(tree, shardings):
+    """Arrays of the host, the same in every process, on their devices: each process puts what its
+    own devices hold.
+
+    Args:
+        shardings: a tree of them, or one for all.
+    """
+
+    def put(array: np.ndarray, sharding: Sharding) -> jax.Array:
+        return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+    if isinstance(shardings, Sharding):
+        return jax.tree.map(lambda array: put(array, shardings), tree)
+    return jax.tree.map(put, tree, shardings)
+
+
+def to_host(array: jax.Array) -> np.ndarray:
+    """A copy of the whole array, in every process; they call it together."""
+    if array.is_fully_addressable or array.is_fully_replicated:
+        return np.array(array)
+    return multihost_utils.process_allgather(array, tiled=True)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from spade_jax import models, parallel
@@ -74,7 +75,8 @@ class Learner:
         """A fresh optimizer around existing parameters (for example a warm start)."""
         params = jax.device_put(params, self.shardings.params)
         opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
-        return LearnerState(params, opt_state, jnp.zeros((), jnp.int32))
+        version = parallel.place(np.zeros((), np.int32), self.shardings.version)
+        return LearnerState(params, opt_state, version)
 
     def gradients(self, params, batch: Batch, temperature: float, reference=None):
         """`(gradients, statistics)` of one micro-batch.
@@ -115,7 +117,7 @@ class Learner:
         return self._apply.lower(state, state.params)
 
     def _put(self, batch: Batch) -> Batch:
-        return jax.device_put(batch, self._batch_sharding)
+        return parallel.place(batch, self._batch_sharding)
 
     def _boxed_init(self, key) -> LearnerState:
         params = models.init(self.config, key)

@@ -90,14 +90,20 @@ class Engine:
         Raises:
             RuntimeError: episodes are open: their cached keys belong to the old parameters.
         """
-        if self._queue or self._memory.open_rows:
-            raise RuntimeError("parameters cannot change while episodes are open")
-        futures.wait(self._jobs)
-        self._jobs.clear()  # nobody is left to whom they matter
+        self._rest()
         if params is not self._loaded:
             self._loaded, self._params = params, self._programs.ready(params)
             self._memory.forget()
         self._version, self.stats = version, Stats()
+
+    def unload(self) -> None:
+        """Lets go of the parameters, which may thus be freed; `load` comes next.
+
+        Raises:
+            RuntimeError: as `load`.
+        """
+        self._rest()
+        self._loaded = self._params = None
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.
@@ -192,6 +198,12 @@ class Engine:
     def compiles(self) -> int:
         """Programs compiled so far."""
         return self._programs.compiles()
+
+    def _rest(self) -> None:
+        if self._queue or self._memory.open_rows:
+            raise RuntimeError("parameters cannot change while episodes are open")
+        futures.wait(self._jobs)
+        self._jobs.clear()  # nobody is left to whom they matter
 
     def _check_loaded(self) -> None:
         if self._params is None:

@@ -63,11 +63,11 @@ def number_embeddings(params: models.Params, tokenizer: Tokenizer) -> models.Par
     2 pi n / period, periods 2.5 to 200; the scale stays that of the other embeddings, and training
     may change all of it.
     """
-    embedding = np.array(params["embedding"])
+    embedding = parallel.to_host(params["embedding"])
     waves = embedding.shape[1] * 3 // 16
     values = np.arange(len(NUMBERS))[:, None]
     angles = 2 * np.pi * values / np.geomspace(2.5, 200.0, waves)
     features = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
     ids = [tokenizer.encode(number)[0] for number in NUMBERS]
     embedding[ids, : 2 * waves] = features * embedding.std() * np.sqrt(2.0)
-    return {**params, "embedding": jax.device_put(embedding, params["embedding"].sharding)}
+    return {**params, "embedding": parallel.place(embedding, params["embedding"].sharding)}

@@ -16,7 +16,7 @@ def run(*arguments):
 def test_a_recipe_is_lowered_for_64_simulated_devices():
     done = run(
         "--config=configs/games_qwen3_4b.py", "--topology=cpu:64", "--program=train",
-        "--program=decode", "--config.mesh.tensor=2",
+        "--program=decode", "--config.mesh.tensor=2", "--config.replica.expert=16",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     gradients, apply, decode = map(json.loads, done.stdout.splitlines())
@@ -25,8 +25,8 @@ def test_a_recipe_is_lowered_for_64_simulated_devices():
     ]  # fmt: skip
     assert gradients["mesh"] == {"fsdp": 32, "tensor": 2}
     assert gradients["shapes"] == {"rows": 64, "length": 32_767}
-    assert gradients["settings"] == {"mesh.tensor": 2}
-    assert decode["mesh"] == {"tensor": 4} and decode["chips"] == 4
+    assert gradients["settings"] == {"mesh.tensor": 2, "replica.expert": 16}
+    assert decode["mesh"] == {"tensor": 4, "expert": 16} and decode["chips"] == 64
     assert decode["fits"] is None  # nothing was compiled
 
 

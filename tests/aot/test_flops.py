@@ -9,10 +9,10 @@ from spade_jax.aot import flops
 from spade_jax.rl import Learner, LossSettings, OptimizerSettings
 
 ROWS, LENGTH = 2, 64
-SHAPE = dict(
-    num_layers=3, scan_unroll=3, d_model=128, num_heads=8, num_kv_heads=2, head_dim=32,
-    vocab_size=512, remat=False,
-)  # fmt: skip
+SHAPE = {
+    "num_layers": 3, "scan_unroll": 3, "d_model": 128, "num_heads": 8, "num_kv_heads": 2,
+    "head_dim": 32, "vocab_size": 512, "remat": False,
+}  # fmt: skip
 DENSE = models.preset("tiny", d_ff=384, **SHAPE)
 # The reference computes every expert, as a model would in which each token visits all of them.
 MOE = models.preset(

@@ -21,11 +21,6 @@ def test_simulated_devices_are_no_more_than_there_are():
         open_topology("cpu:64")
 
 
-def test_a_replica_of_simulated_hosts_has_four_devices_each():
-    assert len(open_topology("cpu:8").first_hosts(1).devices) == 4
-    assert len(open_topology("cpu:8").first_hosts(2).devices) == 8
-
-
 def test_without_libtpu_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "libtpu", None)
     with pytest.raises(AotError, match=r"pip install 'spade_jax\[tpu\]'"):

@@ -14,6 +14,7 @@ from spade_jax.designer import (
 )
 from spade_jax.designer.guards import reject_degenerate, repeat_share, replay_wins
 from spade_jax.envs.library import FAMILIES
+from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
 
@@ -54,7 +55,7 @@ def won(*replies):
 
 def test_a_win_that_replays_on_other_seeds_is_degenerate(pool):
     bad = environment(CONSTANT)
-    reject_degenerate(pool, [bad], [[won(r"\boxed{open}")]], [1, 2, 3, 4], 5)
+    reject_degenerate(Hosts(), pool, [bad], [[won(r"\boxed{open}")]], [1, 2, 3, 4], 5)
     assert bad.stage == "degenerate" and "100%" in bad.reason
 
 
@@ -66,13 +67,13 @@ def test_a_real_game_is_not_degenerate_however_it_was_won(pool):
     (solution,) = pool.solution([session])
     pool.close([session])
     episode = won(*(rf"\boxed{{{line}}}" for line in solution.splitlines()))
-    reject_degenerate(pool, [game], [[episode]], [1, 2, 3, 4], 12)
+    reject_degenerate(Hosts(), pool, [game], [[episode]], [1, 2, 3, 4], 12)
     assert game.accepted
 
 
 def test_without_a_win_there_is_nothing_to_replay(pool):
     quiet = environment(CONSTANT)
-    reject_degenerate(pool, [quiet], [[]], [1, 2], 5)
+    reject_degenerate(Hosts(), pool, [quiet], [[]], [1, 2], 5)
     assert quiet.accepted
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from sandbox_runner import BlockingPool, EnvError, Limits, RunnerError
 from spade_jax.envs import Player, PlayRequest, Program, SandboxWorld, Seat
+from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Feedback, PlaySettings, Task
 from spade_jax.sampler import ContextError, Request
@@ -108,7 +109,7 @@ class Broken:
 
 
 def test_whatever_fails_no_session_stays_open(pool):
-    player = Player(Broken(), NoChat(), pool, Prompts("compact"))
+    player = Player(Broken(), NoChat(), pool, Prompts("compact"), Hosts())
     before = dict(pool._sessions._live)
     with pytest.raises(MemoryError):
         player.play([Program(ECHO, True, (PlayRequest(1, 1),) * 3)], PlaySettings(1.0, 4, 9))
@@ -134,7 +135,7 @@ class Full:
 def test_all_settings_of_a_play_reach_the_engine(pool):
     engine, chat = Full(), NoChat()
     settings = PlaySettings(0.7, 4, 9, 20, 0.95, ("</answer>",), 3.0)
-    player = Player(engine, chat, pool, Prompts("compact"))
+    player = Player(engine, chat, pool, Prompts("compact"), Hosts())
     ((episode,),) = player.play([Program(ECHO, True, (PlayRequest(1, 2),))], settings)
     assert episode.outcome == "context" and episode.trajectories == []
     assert engine.requests == [

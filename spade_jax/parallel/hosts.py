@@ -1,0 +1,232 @@
+"""The processes of one run, as the training loop sees them: all run the same program.
+
+What takes time is spread: each process works on its share, and everybody gets all results in the
+order of the items. What follows from results, every process computes for itself, from the same
+numbers. Where processes part company, an error says so.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+SMALL = 1 << 14  # bytes that travel with the message that announces them
+LOOK = 0.5  # seconds between two looks at whether another process has failed
+FAILED = "failed"  # key of the first failure
+
+
+class HostError(RuntimeError):
+    """Another process failed, came too late or does something else; the message names it."""
+
+
+class Wire(NamedTuple):
+    """How a list of results travels: `decode(encode(results))` equals `results`."""
+
+    encode: Callable[[list], bytes]
+    decode: Callable[[bytes], list]
+
+
+PLAIN = Wire(msgspec.msgpack.encode, msgspec.msgpack.decode)  # numbers, text, lists, dicts
+
+
+class Hosts:
+    """A run of one process, which does all the work.
+
+    Attributes:
+        index, count: number of this process, and of all of them.
+    """
+
+    index = 0
+    count = 1
+
+    @property
+    def leader(self) -> bool:
+        """Whether this process writes what is shared: metrics, environments, settings."""
+        return self.index == 0
+
+    def all(self, what: str, value: Any) -> list[Any]:
+        """Every process's value, in their order. All processes make the same calls in one order.
+
+        Args:
+            what: names the call, for errors.
+            value: what `PLAIN` takes.
+
+        Raises:
+            HostError: another process failed, is somewhere else, or not here in time.
+        """
+        return [value]
+
+    def spread(
+        self,
+        what: str,
+        work: Callable[[list[Item]], list[Result]],
+        items: Sequence[Item],
+        wire: Wire = PLAIN,
+    ) -> list[Result]:
+        """`work(items)`, where `work` treats each item by itself: process k modulo `count` does
+        item k.
+
+        Raises:
+            HostError: as `all`.
+        """
+        return work(list(items))
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is up in some process."""
+        return any(self.all("flag", bool(flag)))
+
+    def agree(self, what: str, value: Any) -> None:
+        """Raises HostError unless all processes have the same value, as `all` takes it."""
+        own = PLAIN.encode(value)  # NaN is not NaN, but its bytes are
+        for index, other in enumerate(self.all(what, value)):
+            if PLAIN.encode(other) != own:
+                raise HostError(
+                    f"process {index} differs from process {self.index} in {what}:"
+                    f" {other}, {value}"
+                )
+
+    @contextlib.contextmanager
+    def leader_first(self, what: str) -> Iterator[None]:
+        """The leader does what is inside, then the others do, who find what it wrote."""
+        if not self.leader:
+            self.all(what, None)
+        yield
+        if self.leader:
+            self.all(what, None)
+
+
+class Store(Protocol):
+    """A dictionary that all processes share."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """The first value of a key stays; a later one is dropped."""
+
+    def get(self, key: str, seconds: float) -> bytes | None:
+        """The value, for which it waits so long at most; None when it does not come.
+
+        Raises:
+            HostError: the store is lost.
+        """
+
+    def remove(self, key: str) -> None:
+        """Forgets a key, which may be missing."""
+
+
+class _Packet(msgspec.Struct, array_like=True):
+    """What a process announces: the call that it is at and its bytes, if they are few."""
+
+    what: str
+    size: int
+    data: bytes
+
+
+class Group(Hosts):
+    """One of several processes.
+
+    Small values go through the store, where waiting has a deadline and a failure is seen at once.
+    Large ones are only announced there: when all processes are at it, their bytes go over the
+    devices' own network, which is fast but would wait for a missing process for ever.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        index: int,
+        count: int,
+        timeout: float,
+        collect: Callable[[np.ndarray], np.ndarray],
+    ):
+        """
+        Args:
+            timeout: seconds to wait for another process, which may be at work all that time.
+            collect: the bytes of all processes `[N, B]` from those of each `[B]`, uint8; they call
+                it together.
+        """
+        self.index, self.count = index, count
+        self._store, self._timeout, self._collect = store, timeout, collect
+        self._calls = 0
+        self._failure: str | None = None
+        self._left = threading.Event()
+
+    def all(self, what: str, value: Any) -> list[Any]:
+        return [PLAIN.decode(data) for data in self._gather(what, PLAIN.encode(value))]
+
+    def spread(self, what, work, items, wire=PLAIN):
+        mine = list(items[self.index :: self.count])
+        data = wire.encode(work(mine) if mine else [])
+        shares = [iter(wire.decode(share)) for share in self._gather(what, data)]
+        return [next(shares[k % self.count]) for k in range(len(items))]
+
+    @contextlib.contextmanager
+    def together(self, grace: float, end: Callable[[str], None]) -> Iterator[None]:
+        """If what is inside fails, the others are told; if another process does, `all` raises.
+
+        Args:
+            grace: seconds after which `end` is called with the failure of another process, from a
+                thread: who waits for it in a collective operation of the devices sees no error.
+        """
+        watcher = threading.Thread(target=self._watch, args=(grace, end), daemon=True)
+        watcher.start()
+        try:
+            yield
+        except BaseException as error:
+            said = f"process {self.index} failed: {type(error).__name__}: {error}"
+            self._store.put(FAILED, said.encode())
+            raise
+        finally:
+            self._left.set()
+            watcher.join()
+
+    def _watch(self, grace: float, end: Callable[[str], None]) -> None:
+        said = None
+        while said is None and not self._left.is_set():
+            try:
+                said = self._store.get(FAILED, LOOK)
+            except HostError as error:
+                said = str(error).encode()
+        if said is not None:
+            self._failure = said.decode()
+            if not self._left.wait(grace):
+                end(self._failure)
+
+    def _gather(self, what: str, data: bytes) -> list[bytes]:
+        self._calls += 1
+        packet = _Packet(what, len(data), data if len(data) <= SMALL else b"")
+        self._store.put(f"{self._calls}/{self.index}", msgspec.msgpack.encode(packet))
+        deadline = time.monotonic() + self._timeout
+        packets = [self._wait(what, index, deadline) for index in range(self.count)]
+        # All are here, so nobody reads the last call's any more.
+        self._store.remove(f"{self._calls - 1}/{self.index}")
+        largest = max(packet.size for packet in packets)
+        if largest <= SMALL:
+            return [packet.data for packet in packets]
+        padded = np.zeros(1 << (largest - 1).bit_length(), np.uint8)  # few shapes to compile
+        padded[: len(data)] = np.frombuffer(data, np.uint8)
+        rows = self._collect(padded)
+        return [row[: packet.size].tobytes() for row, packet in zip(rows, packets, strict=True)]
+
+    def _wait(self, what: str, index: int, deadline: float) -> _Packet:
+        data = None
+        while data is None:
+            if self._failure is not None:
+                raise HostError(self._failure)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise HostError(
+                    f"process {index} did not come to {what!r} within distributed.timeout_s="
+                    f"{self._timeout:g}"
+                )
+            data = self._store.get(f"{self._calls}/{index}", min(LOOK, left))
+        packet = msgspec.msgpack.decode(data, type=_Packet)
+        if packet.what != what:
+            raise HostError(
+                f"process {index} is at {packet.what!r} while process {self.index} is at {what!r}"
+            )
+        return packet

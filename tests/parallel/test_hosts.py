@@ -1,0 +1,192 @@
+"""What the processes of a run tell each other; here they are threads that share a dictionary."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from spade_jax.parallel import PLAIN, HostError, Hosts, Wire
+from spade_jax.parallel.hosts import SMALL, Group
+
+
+class Dictionary:
+    """A `Store` in memory."""
+
+    def __init__(self):
+        self.values, self._changed = {}, threading.Condition()
+
+    def put(self, key, value):
+        with self._changed:
+            self.values.setdefault(key, value)
+            self._changed.notify_all()
+
+    def get(self, key, seconds):
+        with self._changed:
+            self._changed.wait_for(lambda: key in self.values, seconds)
+            return self.values.get(key)
+
+    def remove(self, key):
+        with self._changed:
+            self.values.pop(key, None)
+
+
+class Network:
+    """`collect` of all processes: waits for them, like a collective operation of devices."""
+
+    def __init__(self, count):
+        self._barrier, self._rows, self.shapes = threading.Barrier(count), {}, []
+
+    def of(self, index):
+        def collect(array):
+            self.shapes.append(array.shape)
+            self._rows[index] = array
+            self._barrier.wait(10)
+            rows = np.stack([self._rows[k] for k in sorted(self._rows)])
+            self._barrier.wait(10)
+            return rows
+
+        return collect
+
+
+def groups(count, timeout=10.0):
+    store, network = Dictionary(), Network(count)
+    return [Group(store, k, count, timeout, network.of(k)) for k in range(count)], store, network
+
+
+def everywhere(members, do):
+    """What `do(group)` gives in each process; the first error is raised once all have ended."""
+    with ThreadPoolExecutor(len(members)) as pool:
+        return [future.result() for future in [pool.submit(do, member) for member in members]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("items", [0, 1, 3, 10])
+def test_all_processes_get_all_results_in_the_order_of_the_items(count, items):
+    members, _, _ = groups(count)
+    shares = {}
+
+    def do(group):
+        def work(share):
+            shares[group.index] = share
+            return [item * item for item in share]
+
+        return group.spread("squares", work, range(items))
+
+    results = everywhere(members, do)
+    assert results == [[k * k for k in range(items)]] * count
+    assert sorted(item for share in shares.values() for item in share) == list(range(items))
+    assert all(share == list(range(items))[index::count] for index, share in shares.items())
+
+
+def test_one_process_does_the_work_and_nothing_travels():
+    broken = Wire(lambda results: 1 / 0, lambda data: 1 / 0)
+    hosts, result = Hosts(), [object()]
+    assert hosts.spread("work", lambda share: result, [1, 2], broken) is result
+    assert hosts.leader and hosts.any(True) and not hosts.any(False)
+    hosts.agree("itself", float("nan"))
+
+
+def test_large_results_go_over_the_network_in_few_shapes():
+    members, store, network = groups(2)
+    text = {0: "a" * (3 * SMALL), 1: "b"}
+    for size in (3, 4):
+        results = everywhere(
+            members, lambda group, size=size: group.all("text", text[group.index] * size)
+        )
+        assert results == [[text[0] * size, text[1] * size]] * 2
+    assert set(network.shapes) == {(16 * SMALL,)}
+    assert sum(map(len, store.values.values())) < 1000
+
+
+def test_the_store_does_not_grow():
+    members, store, _ = groups(3)
+    everywhere(members, lambda group: [group.all("step", k) for k in range(50)])
+    assert len(store.values) == 3
+
+
+def test_a_flag_of_one_process_is_seen_by_all():
+    members, _, _ = groups(3)
+    assert everywhere(members, lambda group: group.any(group.index == 2)) == [True] * 3
+    assert everywhere(members, lambda group: group.any(False)) == [False] * 3
+
+
+def test_processes_that_differ_are_named():
+    members, _, _ = groups(2)
+    everywhere(members, lambda group: group.agree("loss", {"loss": float("nan")}))
+    with pytest.raises(HostError, match="differs from process . in loss"):
+        everywhere(members, lambda group: group.agree("loss", {"loss": group.index}))
+
+
+def test_processes_that_part_company_are_named():
+    members, _, _ = groups(2)
+    with pytest.raises(HostError, match="is at '.' while process . is at '.'"):
+        everywhere(members, lambda group: group.all("ab"[group.index], None))
+
+
+def test_the_leader_goes_first():
+    members, _, _ = groups(3)
+    order = []
+
+    def do(group):
+        with group.leader_first("files"):
+            order.append(group.index)
+
+    everywhere(members, do)
+    assert order[0] == 0 and sorted(order) == [0, 1, 2]
+
+
+def test_who_does_not_come_in_time_is_named():
+    members, _, _ = groups(2, timeout=0.2)
+    with pytest.raises(HostError, match="process 1 did not come to 'step' within .*timeout_s=0.2"):
+        members[0].all("step", 1)
+
+
+def test_the_failure_of_one_ends_the_wait_of_the_others():
+    members, _, _ = groups(3, timeout=60.0)
+    ended = []
+
+    def do(group):
+        with group.together(60.0, ended.append):
+            if group.index == 1:
+                raise ValueError("no more memory")
+            group.all("step", None)
+
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(do, member) for member in members]
+        errors = [future.exception(timeout=20) for future in futures]
+    assert isinstance(errors[1], ValueError)
+    for index in (0, 2):
+        assert isinstance(errors[index], HostError)
+        assert str(errors[index]) == "process 1 failed: ValueError: no more memory"
+    assert not ended
+
+
+def test_who_waits_outside_for_a_failed_process_is_ended():
+    members, _, _ = groups(2)
+    ended = threading.Event()
+
+    def stuck(group):
+        with group.together(0.0, lambda failure: ended.set()):
+            assert ended.wait(10)
+
+    def failing(group):
+        with pytest.raises(ValueError), group.together(60.0, lambda failure: None):
+            raise ValueError
+
+    everywhere(members, lambda group: (stuck, failing)[group.index](group))
+
+
+def test_a_lost_store_is_a_failure():
+    class Lost(Dictionary):
+        def get(self, key, seconds):
+            raise HostError("the coordinator is lost")
+
+    group, ended = Group(Lost(), 1, 2, 10.0, None), threading.Event()
+    with group.together(0.0, lambda failure: ended.set()):
+        assert ended.wait(10)
+
+
+def test_plain_values_come_back_equal():
+    values = [1, 2.5, "é", None, True, [1, [2]], {"a": {"b": 1}}]
+    assert PLAIN.decode(PLAIN.encode(values)) == values
