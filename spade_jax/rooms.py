@@ -66,12 +66,15 @@ class Rooms:
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
         """The engines of these roles sample with the learner's parameters from now on."""
-        if self.to_replica.moves:
-            for engine in self.engines.values():
-                engine.unload()  # there may be no room for the old and the new
+        self.rest(*self.engines)  # there may be no room for the old and the new
         params = self.to_replica(learner.params)
         for role in roles:
             self.engines[role].load(params, int(learner.version))
+
+    def rest(self, *roles: str) -> None:
+        """The engines of these roles let go of parameters and cache: others need the room."""
+        for role in roles:
+            self.engines[role].unload()
 
 
 def _pick(section: ConfigDict, settings_class, **more):

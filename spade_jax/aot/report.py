@@ -37,6 +37,12 @@ class Memory(msgspec.Struct, frozen=True):
     total: int
     limit: int | None
 
+    @property
+    def traffic(self) -> int:
+        """Bytes of one run, if arguments are read, outputs written, and temporaries written and
+        read once."""
+        return self.arguments + self.outputs - self.aliased + 2 * self.temporaries
+
 
 class Line(msgspec.Struct, frozen=True):
     """One program on one slice.
@@ -46,8 +52,7 @@ class Line(msgspec.Struct, frozen=True):
         memory: None where nothing was compiled, or where it does not fit.
         needed: bytes on each chip that the compiler asked for in vain.
         flops: operations of one chip in one run (decode: for one token in each row), by formula.
-        intensity: those for each byte of HBM traffic, if arguments are read, outputs written and
-            temporaries written and read once.
+        intensity: those for each byte of `Memory.traffic`.
         settings: what was changed on the command line.
         largest: the collective that moves most at a time.
         collectives: how many run.
@@ -110,7 +115,7 @@ def check(
         memory=memory,
         needed=needed,
         flops=per_chip,
-        intensity=per_chip / _traffic(memory) if memory else None,
+        intensity=per_chip / memory.traffic if memory else None,
         largest=max(marked, key=lambda moved: moved.bytes, default=None),
         collectives=sum(collective.times for collective in found),
         moved=totals(found),
@@ -152,10 +157,6 @@ def _fits(memory: Memory | None, needed: int | None) -> bool | None:
     if memory is None or memory.limit is None:
         return None
     return memory.total <= memory.limit
-
-
-def _traffic(memory: Memory) -> int:
-    return memory.arguments + memory.outputs - memory.aliased + 2 * memory.temporaries
 
 
 def _moved(plan: Plan, program: Program, collective: Collective) -> Moved:
