@@ -17,7 +17,7 @@ class SlotEngine:
             vocab_size=shape.vocab, d_model=shape.embed_dim, num_layers=shape.num_layers,
             num_heads=shape.num_heads, num_kv_heads=shape.num_kv_heads, head_dim=shape.head_dim,
             d_ff=shape.ffn_dim, rope_theta=1e6, qk_norm=True, tied=False, dtype=shape.dtype,
-            remat=False, scan_unroll=shape.num_layers,
+            remat="none", scan_unroll=shape.num_layers,
         )  # fmt: skip
         params = jax.jit(lambda key: parallel.unbox(models.init(config, key)))(jax.random.key(0))
         params["head"] = LOGIT_SPREAD * params["head"]

@@ -17,6 +17,8 @@ def get_config():
     c = games_qwen3_4b.get_config()
     c.model.preset = "qwen3_30b_a3b_2507"
     c.model.checkpoint = "models/Qwen3-30B-A3B-Instruct-2507"
-    c.mesh.expert = 8
-    c.replica.tensor, c.replica.expert = 1, 4
+    c.mesh.tensor = 1
+    for role in ("designer", "agent"):
+        c.learner[role].rows = 64
+    c.warm_start.tokens = 64 * 32_767
     return c

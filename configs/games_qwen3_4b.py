@@ -21,7 +21,7 @@ def get_config():
     c.model.checkpoint = "models/Qwen3-4B-Instruct-2507"
     c.text.chat = "qwen3"
     c.distributed.enabled = True
-    c.mesh.data, c.mesh.fsdp = 1, -1
+    c.mesh.data, c.mesh.fsdp, c.mesh.tensor = 1, -1, 2
     c.replica.tensor = 4
 
     c.warm_start.steps = 0  # the public model follows the prompts as it is
@@ -35,6 +35,6 @@ def get_config():
         c.sampler[role].num_slots = slots
         c.sampler[role].cache_gib = 16.0
         c.sampler[role].past_tokens = 65_536
-        c.learner[role].rows = 64
-    c.warm_start.tokens = 64 * 32_767
+        c.learner[role].rows = 32
+    c.warm_start.tokens = 32 * 32_767
     return c

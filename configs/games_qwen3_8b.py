@@ -20,4 +20,8 @@ def get_config():
     c.text.chat = "qwen3_thinking"
     c.designer.max_new_tokens = 20_000
     c.learner.kl = 0.005
+    c.mesh.tensor = 1
+    for role in ("designer", "agent"):
+        c.learner[role].rows = 64
+    c.warm_start.tokens = 64 * 32_767
     return c

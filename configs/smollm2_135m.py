@@ -18,7 +18,7 @@ def get_config():
     c.steps = 3
     c.prompts = "chat"
     c.model.preset = "smollm2_135m"
-    c.model.overrides.remat = False
+    c.model.overrides.remat = "none"
     c.model.checkpoint = "smollm2_135m"
     c.text.chat = "chatml"
 

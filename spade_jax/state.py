@@ -32,7 +32,8 @@ class Records(msgspec.Struct):
 
 @dataclasses.dataclass
 class RunState:
-    """`reference` is the frozen model of the KL term, or None when the recipe has no KL."""
+    """`reference` is the frozen model of the KL term in the dtype that it computes in, or None when
+    the recipe has no KL."""
 
     learner: LearnerState
     reference: Params | None

@@ -72,7 +72,7 @@ def opened(config):
 def test_values_come_from_the_checkpoint_and_how_to_run_from_the_preset(config, params):
     found = opened(config)
     assert (found.model.rope_theta, found.model.norm_eps) == (123_456.0, 1e-5)
-    assert (found.model.remat, found.model.dtype) == (False, "float32")  # overrides, preset
+    assert (found.model.remat, found.model.dtype) == ("none", "float32")  # overrides, preset
     read = jax.tree.leaves(found.params())
     for ours, theirs in zip(jax.tree.leaves(params), read, strict=True):
         assert (ours == theirs).all()

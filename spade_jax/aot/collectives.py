@@ -16,6 +16,7 @@ _OPERATION = re.compile(
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"\b(?:calls|to_apply|\w+_computations?)=(?:\{([^}]*)\}|%([\w.\-]+))")
 _WHILE = re.compile(r"\bcondition=%([\w.\-]+), body=%([\w.\-]+)")
+_CHANNEL = re.compile(r"\bchannel_id=(\d+)")
 _KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _BELOW = re.compile(r"ROOT .* compare\(%[\w.\-]+, %([\w.\-]+)\), direction=LT")
 
@@ -49,14 +50,17 @@ def elements(shape: str) -> int:
 def collectives(text: str) -> list[Collective]:
     """All of a program, from `compiled.as_text()`."""
     computations, entry = _computations(text)
-    found: list[Collective] = []
+    found: dict[str, Collective] = {}
     pending = [(entry, 1)]
     while pending:
         name, times = pending.pop()
         for line in computations.get(name, ()):
-            found += _of_line(line, times)
+            if collective := _of_line(line, times):
+                # One that runs beside a product stands in the text as several parts.
+                channel = _CHANNEL.search(line)
+                found.setdefault(channel[1] if channel else line, collective)
             pending += _called(computations, line, times)
-    return found
+    return list(found.values())
 
 
 def totals(found: list[Collective]) -> dict[str, int]:
@@ -99,10 +103,10 @@ def _trips(condition: list[str]) -> int:
     return 1
 
 
-def _of_line(line: str, times: int) -> Iterator[Collective]:
+def _of_line(line: str, times: int) -> Collective | None:
     operation = _OPERATION.search(line)
     if not operation:
-        return
+        return None
     kind = operation["kind"]
     side = operation["result"]
     if kind == "reduce-scatter":
@@ -112,9 +116,8 @@ def _of_line(line: str, times: int) -> Iterator[Collective]:
         arrays = arrays[len(arrays) // 2 :]  # what it takes stands before what it gives
     if kind == "collective-permute" and operation["start"]:
         arrays = arrays[:1]
-    if arrays:
-        size = sum(elements(shape) * _width(type_) for shape, type_ in arrays)
-        yield Collective(kind, tuple(shape for shape, _ in arrays), size, times)
+    size = sum(elements(shape) * _width(type_) for shape, type_ in arrays)
+    return Collective(kind, tuple(shape for shape, _ in arrays), size, times)
 
 
 def _width(type_: str) -> int:

@@ -26,9 +26,9 @@ def gradient_flops(
     config: ModelConfig, tokens: float, attended: float, reference: bool
 ) -> float:
     """Of the gradient of one micro-batch: the backward pass is twice the forward one, the logits
-    are computed again for it, the blocks too where the model says so, and a reference adds a
+    are computed again for it, the blocks too where nothing of them is kept, and a reference adds a
     forward pass."""
     forward = forward_flops(config, tokens, attended, tokens)
     blocks = config.num_layers * block_flops(config, tokens, attended)
-    again = forward - blocks + (blocks if config.remat else 0.0)
+    again = forward - blocks + (blocks if config.remat == "full" else 0.0)
     return 3 * forward + again + (forward if reference else 0.0)

@@ -77,7 +77,7 @@ class Plan:
     @property
     def reference_bytes(self) -> int:
         """Of the frozen reference on each of the learner's chips."""
-        return held_bytes(self.learner.abstract().params) if self.config.learner.kl else 0
+        return held_bytes(self.learner.abstract_reference()) if self.config.learner.kl else 0
 
     @property
     def replica_params(self) -> models.Params:

@@ -173,10 +173,7 @@ def _whole(model: models.ModelConfig, collective: Collective) -> str:
     sizes = {elements(shape) for shape in collective.shapes}
     if max(sizes) >= vocabulary:
         return "embedding" if vocabulary in sizes else "more than an embedding"
-    matrices = _matrices(model)
-    if collective.kind == "all-gather" and (named := [n for n, s in matrices if s in sizes]):
-        return " or ".join(named)
-    return ""
+    return " or ".join(name for name, size in _matrices(model) if size in sizes)
 
 
 def _matrices(model: models.ModelConfig) -> list[tuple[str, int]]:
@@ -194,6 +191,6 @@ def _why(program: Program, collective: Collective, whole: str) -> str:
     """Why something is rightly moved whole; "" where it is a fault of the sharding."""
     shape = program.mesh.shape
     split = shape["tensor"] > 1 or shape["expert"] > 1 and "mlp" in whole
-    if whole and shape["fsdp"] > 1 and not split and collective.kind != "all-reduce":
-        return "fsdp alone splits the weights, so each is whole while it is used"
-    return ""
+    if not whole or split or collective.kind == "all-reduce":
+        return ""
+    return "fsdp alone splits the weights, so each is whole while it is used"

@@ -14,12 +14,14 @@ from spade_jax.models.kernels import choose as choose_kernels
 from spade_jax.models.transformer import (
     Params,
     cast,
+    head,
     hidden_cached,
     hidden_packed,
     init,
     logits,
     matrix_axes,
     num_params,
+    packed_forward,
     unstack,
 )
 
@@ -37,6 +39,7 @@ __all__ = [
     "cast",
     "choose_kernels",
     "from_config",
+    "head",
     "hidden_cached",
     "hidden_packed",
     "init",
@@ -44,6 +47,7 @@ __all__ = [
     "logits",
     "matrix_axes",
     "num_params",
+    "packed_forward",
     "preset",
     "unstack",
 ]

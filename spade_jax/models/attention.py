@@ -1,7 +1,11 @@
 """Rotary positions and masked grouped-query attention, as functions of arrays."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+
+CACHED_QUERIES = 128  # that one block of scores over a cache holds
 
 
 def rotate(x: jax.Array, positions: jax.Array, theta: float) -> jax.Array:
@@ -55,6 +59,8 @@ def attend_cached(
 ) -> jax.Array:
     """Softmax attention of new tokens over a cache row and over what is recent, as one softmax.
 
+    Scores are `[R, H, CACHED_QUERIES, S]` fp32 at a time.
+
     Args:
         q: `[R, T, H, D]`, at columns `column + t` of the recent keys.
         past, recent: `"k"` `[R, K, D, S]` and `"v"` `[R, K, S, D]` of one layer; S may be 0.
@@ -63,6 +69,14 @@ def attend_cached(
     Returns:
         `[R, T, H, D]`.
     """
+
+    def block(start, q):
+        return _attend_cached(q, past, recent, lengths, column + start)
+
+    return in_blocks(block, CACHED_QUERIES, q)
+
+
+def _attend_cached(q, past, recent, lengths, column):
     r, t, h, d = q.shape
     heads, columns = recent["k"].shape[1], recent["k"].shape[-1]
     q = q.reshape(r, t, heads, h // heads, d).transpose(0, 2, 3, 1, 4).reshape(r, heads, -1, d)
@@ -85,3 +99,28 @@ def attend_cached(
         out += jnp.matmul(weights, values, preferred_element_type=jnp.float32)
     out = out.reshape(r, heads, -1, t, d) / total
     return out.transpose(0, 3, 1, 2, 4).reshape(r, t, h, d).astype(recent["v"].dtype)
+
+
+def in_blocks(function: Callable[..., jax.Array], size: int, *arrays: jax.Array) -> jax.Array:
+    """`function(start, *blocks) -> [B, size, ...]` for blocks of `arrays` `[B, T, ...]`, one after
+    another and recomputed in the backward pass; its results side by side, `[B, T, ...]`.
+
+    The last block is filled up by zeros. With at most `size` positions there is one, as it is.
+    """
+    length = arrays[0].shape[1]
+    if length <= size:
+        return function(0, *arrays)
+
+    def cut(x):
+        x = padded(x, size)
+        return jnp.moveaxis(x.reshape(x.shape[0], -1, size, *x.shape[2:]), 1, 0)
+
+    starts = jnp.arange(0, length, size)
+    one = jax.checkpoint(lambda inputs: function(*inputs))
+    out = jnp.moveaxis(jax.lax.map(one, (starts, *map(cut, arrays))), 0, 1)
+    return out.reshape(out.shape[0], -1, *out.shape[3:])[:, :length]
+
+
+def padded(x: jax.Array, multiple: int) -> jax.Array:
+    """`x` `[B, T, ...]` with T filled up by zeros to a multiple."""
+    return jnp.pad(x, [(0, 0), (0, -x.shape[1] % multiple), *[(0, 0)] * (x.ndim - 2)])

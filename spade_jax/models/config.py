@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 
 ATTENTION = ("auto", "xla", "splash", "cudnn")  # spade_jax/models/packed.py
+REMAT = ("none", "full", "dots")
 EXPERTS = ("auto", "dense", "ragged", "gmm")  # spade_jax/models/moe.py
 
 
@@ -34,7 +35,8 @@ class ModelConfig:
         attention: kernel for packed rows, of `ATTENTION`; "auto" goes by the mesh's platform.
         experts: kernel for routed experts, of `EXPERTS`, likewise.
         dtype: compute dtype; parameters are fp32.
-        remat: recompute blocks in the backward pass.
+        remat: what the backward pass recomputes, of `REMAT`: "full" keeps the input of each block
+            only, "dots" also what its products with parameters gave, "none" everything.
         scan_unroll: layers per iteration of the layer scan. All of them is a third faster for a
             small model on CPU; 1 keeps compile times of deep models short.
     """
@@ -57,7 +59,7 @@ class ModelConfig:
     attention: str = "auto"
     experts: str = "auto"
     dtype: str = "float32"
-    remat: bool = True
+    remat: str = "full"
     scan_unroll: int = 1
 
     def __post_init__(self):
@@ -71,7 +73,7 @@ class ModelConfig:
             raise ModelError(
                 f"experts_per_token={self.experts_per_token} must lie in 1..{self.num_experts}"
             )
-        for field, known in (("attention", ATTENTION), ("experts", EXPERTS)):
+        for field, known in (("attention", ATTENTION), ("experts", EXPERTS), ("remat", REMAT)):
             if getattr(self, field) not in known:
                 raise ModelError(
                     f"{field}={getattr(self, field)!r} must be one of {', '.join(known)}"
@@ -95,7 +97,7 @@ PRESETS: dict[str, ModelConfig] = {
     # 0.46 M parameters at a vocabulary of 1,024: the laptop model of configs/tiny.py.
     "tiny": ModelConfig(
         vocab_size=1024, d_model=128, num_layers=2, num_heads=4, num_kv_heads=4, head_dim=32,
-        d_ff=256, remat=False, scan_unroll=2,
+        d_ff=256, remat="none", scan_unroll=2,
     ),
     "smollm2_135m": ModelConfig(
         vocab_size=49_152, d_model=576, num_layers=30, num_heads=9, num_kv_heads=3, head_dim=64,

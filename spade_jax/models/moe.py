@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -32,6 +33,40 @@ def route(logits: jax.Array, top_k: int, norm_topk: bool) -> tuple[jax.Array, ja
     if norm_topk:
         weights = weights / weights.sum(-1, keepdims=True)
     return weights, experts
+
+
+class Load(NamedTuple):
+    """How one layer's router spreads real tokens; of all layers with a leading axis.
+
+    Attributes:
+        share: `[E]`, of the tokens that visit each expert; sums to k.
+        entropy: of the router's softmax over all experts, nats, mean over tokens.
+    """
+
+    share: jax.Array
+    entropy: jax.Array
+
+
+def load_of(logits: jax.Array, experts: jax.Array, real: jax.Array) -> Load:
+    """The load of tokens that are `real` `[B, T]`, from `logits` `[B, T, E]` and `experts`
+    `[B, T, k]`; zeros without any."""
+    count = jnp.maximum(real.sum(), 1)
+    logp = jax.nn.log_softmax(jax.lax.stop_gradient(logits).astype(jnp.float32))
+    entropy = -(jnp.exp(logp) * logp).sum(axis=-1)
+    visits = jax.nn.one_hot(experts, logits.shape[-1]).sum(axis=-2)
+    share = jnp.where(real[..., None], visits, 0).sum(axis=(0, 1)) / count
+    return Load(share, jnp.where(real, entropy, 0).sum() / count)
+
+
+def statistics(load: Load) -> dict[str, jax.Array]:
+    """Means over layers: `router_load_max`, the busiest expert's tokens relative to an even spread
+    (1 to E / k); `router_unused`, the share of experts without a token; `router_entropy`."""
+    even = load.share.mean(axis=-1)
+    return {
+        "router_load_max": (load.share.max(axis=-1) / jnp.maximum(even, 1e-9)).mean(),
+        "router_unused": (load.share == 0).mean(),
+        "router_entropy": load.entropy.mean(),
+    }
 
 
 def dense(x, weights, experts, gate, up, down) -> jax.Array:
@@ -133,13 +168,14 @@ def _tiles(width: int, rows: int, inner: int, outer: int) -> tuple[int, int, int
 
 
 class Experts(nn.Module):
-    """The mixture-of-experts feed-forward of one block, `[B, T, D] -> [B, T, D]`."""
+    """The mixture-of-experts feed-forward of one block, `[B, T, D] -> [B, T, D]`, and its load
+    where `segment_ids` say which tokens are real."""
 
     config: ModelConfig
     compute: Callable[..., jax.Array]  # Kernels.experts
 
     @nn.compact
-    def __call__(self, x: jax.Array) -> jax.Array:
+    def __call__(self, x: jax.Array, segment_ids=None) -> tuple[jax.Array, Load | None]:
         c, dtype = self.config, x.dtype
         init = nn.initializers.lecun_normal(in_axis=-2, out_axis=-1, batch_axis=(0,))
 
@@ -152,5 +188,7 @@ class Experts(nn.Module):
         up_shape = (c.num_experts, c.d_model, c.d_expert)
         gate, up = weight("gate", up_shape, UP), weight("up", up_shape, UP)
         down = weight("down", (c.num_experts, c.d_expert, c.d_model), DOWN)
-        weights, experts = route(x @ router, c.experts_per_token, c.norm_topk)
-        return self.compute(x, weights, experts, gate, up, down)
+        logits = x @ router
+        weights, experts = route(logits, c.experts_per_token, c.norm_topk)
+        load = None if segment_ids is None else load_of(logits, experts, segment_ids > 0)
+        return self.compute(x, weights, experts, gate, up, down), load

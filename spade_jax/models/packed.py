@@ -11,33 +11,24 @@ from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_ke
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
 from spade_jax.models import attention
+from spade_jax.models.attention import padded
 
-QUERIES = 512  # that one block of scores holds
+QUERIES = 512  # that one block holds
 LANES = 128  # of a TPU: every block is a multiple
 
 
 def xla(q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array) -> jax.Array:
-    """The reference. Longer rows go in blocks of queries, forward and backward, so that scores are
-    `[B, H, QUERIES, T]` fp32 at a time."""
-    t = q.shape[1]
+    """The reference. Longer rows go in blocks of queries, so that scores are `[B, H, QUERIES, T]`
+    fp32 at a time."""
     k, v = k.swapaxes(1, 2), v.swapaxes(1, 2)
+    columns = jnp.arange(k.shape[2])
 
-    def block(inputs):
-        q, ids, columns = inputs
+    def block(start, q, ids):
         same = (ids[:, :, None] == segment_ids[:, None]) & (ids[:, :, None] > 0)
-        return attention.attend(q, k, v, same & (columns[:, None] >= jnp.arange(t)))
+        past = start + jnp.arange(q.shape[1])[:, None] >= columns
+        return attention.attend(q, k, v, same & past)
 
-    if t <= QUERIES:
-        return block((q, segment_ids, jnp.arange(t)))
-    q, ids = _padded(q, QUERIES), _padded(segment_ids, QUERIES)
-    count = q.shape[1] // QUERIES
-
-    def cut(x):
-        return jnp.moveaxis(x.reshape(x.shape[0], count, QUERIES, *x.shape[2:]), 1, 0)
-
-    columns = jnp.arange(q.shape[1]).reshape(count, QUERIES)
-    out = jax.lax.map(jax.checkpoint(block), (cut(q), cut(ids), columns))
-    return jnp.moveaxis(out, 0, 1).reshape(q.shape)[:, :t]
+    return attention.in_blocks(block, QUERIES, q, segment_ids)
 
 
 def splash(
@@ -50,8 +41,8 @@ def splash(
     """
     t, heads = q.shape[1:3]
     size = min(QUERIES, -(-t // LANES) * LANES)
-    q, k, v = (_padded(x, size).swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-    ids = _padded(segment_ids, size)
+    q, k, v = (padded(x, size).swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
+    ids = padded(segment_ids, size)
     causal = masks.CausalMask((q.shape[2], q.shape[2]))
     run = kernel.make_splash_mha_single_device(
         masks.MultiHeadMask([causal] * heads),
@@ -70,7 +61,7 @@ def cudnn(q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array) -> j
     as a bias: 3 bytes for each of `[B, T, T]`, so 3 GiB for a row of 32k in the forward pass and
     again in the backward pass, whatever the number of heads."""
     t = q.shape[1]
-    q, k, v, ids = (_padded(x, 2) for x in (q, k, v, segment_ids))  # it trains on even lengths
+    q, k, v, ids = (padded(x, 2) for x in (q, k, v, segment_ids))  # it trains on even lengths
     same = (ids[:, :, None] == ids[:, None])[:, None]
     out = jax.nn.dot_product_attention(
         q, k, v, mask=same, is_causal=True, implementation="cudnn"
@@ -81,8 +72,3 @@ def cudnn(q: jax.Array, k: jax.Array, v: jax.Array, segment_ids: jax.Array) -> j
 def cudnn_takes(dtype: str, head_dim: int) -> bool:
     """Whether `cudnn` is made for such queries, on every GPU since Ampere."""
     return dtype in ("bfloat16", "float16") and head_dim % 8 == 0 and head_dim <= 128
-
-
-def _padded(x: jax.Array, multiple: int) -> jax.Array:
-    """`x` `[B, T, ...]` with T filled up by zeros, which in segment ids is padding."""
-    return jnp.pad(x, [(0, 0), (0, -x.shape[1] % multiple), *[(0, 0)] * (x.ndim - 2)])

@@ -17,13 +17,16 @@ from spade_jax.models import attention
 from spade_jax.models import cache as kv
 from spade_jax.models.config import ModelConfig
 from spade_jax.models.kernels import REFERENCE, Kernels
-from spade_jax.models.moe import Experts
+from spade_jax.models.moe import Experts, statistics
 
 Params = dict
 
 # Initial weights that write into the residual stream are this much smaller than fan-in scaling, so
 # that a token's embedding is not drowned by the first block's noise. Only matters from scratch.
 RESIDUAL_GAIN = 0.25
+
+# What is kept of a block for the backward pass, by `ModelConfig.remat`.
+SAVED = {"full": None, "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable}
 
 
 class Context(NamedTuple):
@@ -132,12 +135,14 @@ class Block(nn.Module):
         mixed, recent = Attention(c, self.kernels, name="attention")(
             Norm(c.norm_eps, name="attention_norm")(x), past, recent, context
         )
-        x = x + mixed
+        x, load = x + mixed, None
+        normed = Norm(c.norm_eps, name="mlp_norm")(x)
         if c.num_experts:
-            feed_forward = Experts(c, self.kernels.experts, name="mlp")
+            experts = Experts(c, self.kernels.experts, name="mlp")
+            mixed, load = experts(normed, context.segment_ids)
         else:
-            feed_forward = FeedForward(c, name="mlp")
-        return x + feed_forward(Norm(c.norm_eps, name="mlp_norm")(x)), recent
+            mixed = FeedForward(c, name="mlp")(normed)
+        return x + mixed, (recent, load)
 
 
 class Transformer(nn.Module):
@@ -159,7 +164,9 @@ class Transformer(nn.Module):
                 nn.with_logical_partitioning(nn.initializers.lecun_normal(), ("embed", "vocab")),
                 (c.d_model, c.vocab_size),
             )
-        block = nn.remat(Block, prevent_cse=False) if c.remat else Block
+        block = Block
+        if c.remat != "none":
+            block = nn.remat(Block, prevent_cse=False, policy=SAVED[c.remat])
         self.blocks = nn.scan(
             block,
             variable_axes={"params": 0},
@@ -172,8 +179,8 @@ class Transformer(nn.Module):
         self.final_norm = Norm(c.norm_eps)
 
     def __call__(self, tokens, context: Context, past=None, recent=None):
-        x, recent = self.blocks(self.embed(tokens), (past, recent), context)
-        return self.final_norm(x), recent
+        x, (recent, load) = self.blocks(self.embed(tokens), (past, recent), context)
+        return self.final_norm(x), recent, load
 
     def embed(self, tokens):
         return self.kernels.lookup(self.embedding, tokens, self.config.dtype)
@@ -181,9 +188,6 @@ class Transformer(nn.Module):
     def norm(self, x):
         return self.final_norm(x)
 
-    def logits(self, hidden):
-        head = self.embedding.T if self.config.tied else self.head
-        return jnp.dot(hidden, head.astype(hidden.dtype), preferred_element_type=jnp.float32)
 
 
 def init(config: ModelConfig, key: jax.Array) -> Params:
@@ -198,8 +202,16 @@ def hidden_packed(
     kernels: Kernels = REFERENCE,
 ) -> jax.Array:  # fmt: skip
     """Final hidden states `[B, T, D]` of packed rows; all arguments `[B, T]` int32."""
+    return packed_forward(config, params, tokens, positions, segment_ids, kernels)[0]
+
+
+def packed_forward(
+    config: ModelConfig, params: Params, tokens, positions, segment_ids, kernels: Kernels
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """`hidden_packed` and `moe.statistics` of the routers, none for a dense model."""
     context = Context(positions, segment_ids)
-    return Transformer(config, kernels).apply({"params": params}, tokens, context)[0]
+    hidden, _, load = Transformer(config, kernels).apply({"params": params}, tokens, context)
+    return hidden, {} if load is None else statistics(load)
 
 
 def hidden_cached(
@@ -218,13 +230,12 @@ def hidden_cached(
     positions = lengths[:, None] + column + jnp.arange(tokens.shape[1])
     context = Context(positions, lengths=lengths, column=column)
     if not isinstance(params["blocks"], tuple):
-        return Transformer(config, kernels).apply(
-            {"params": params}, tokens, context, past, recent
-        )
+        variables = {"params": params}
+        return Transformer(config, kernels).apply(variables, tokens, context, past, recent)[:2]
     apply = functools.partial(Transformer(config, kernels).apply, {"params": params})
     x, added = apply(tokens, method=Transformer.embed), []
     for block, *mine in zip(params["blocks"], past, recent, strict=True):
-        x, new = Block(config, kernels).apply({"params": block}, x, mine, context)
+        x, (new, _) = Block(config, kernels).apply({"params": block}, x, mine, context)
         added.append(new)
     return apply(x, method=Transformer.norm), tuple(added)
 
@@ -254,8 +265,13 @@ def unstack(params: Params) -> Params:
 
 def logits(config: ModelConfig, params: Params, hidden: jax.Array) -> jax.Array:
     """fp32 logits `[..., V]` of hidden states `[..., D]`."""
-    transformer = Transformer(config, REFERENCE)
-    return transformer.apply({"params": params}, hidden, method=Transformer.logits)
+    matrix = head(config, params).astype(hidden.dtype)
+    return jnp.dot(hidden, matrix, preferred_element_type=jnp.float32)
+
+
+def head(config: ModelConfig, params: Params) -> jax.Array:
+    """The output head `[D, V]`, as it is stored."""
+    return params["embedding"].T if config.tied else params["head"]
 
 
 def matrix_axes(path: Sequence, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

@@ -5,8 +5,6 @@ import dataclasses
 import pathlib
 from collections.abc import Iterator
 
-import jax
-import jax.numpy as jnp
 import msgspec
 import rich
 from ml_collections import ConfigDict
@@ -68,14 +66,14 @@ def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
 def first_state(rooms: Rooms, params: Params) -> RunState:
     """A run's state before its first step."""
     learner = rooms.learner.adopt(params)
-    reference = jax.tree.map(jnp.copy, learner.params) if rooms.config.learner.kl else None
-    return RunState(learner, reference, Records())  # an update consumes the learner's own arrays
+    reference = rooms.learner.reference(learner.params) if rooms.config.learner.kl else None
+    return RunState(learner, reference, Records())
 
 
 def abstract_state(rooms: Rooms) -> RunState:
     """Shapes and shardings of the run's state, for a restore."""
-    like = rooms.learner.abstract()
-    return RunState(like, like.params if rooms.config.learner.kl else None, Records())
+    reference = rooms.learner.abstract_reference() if rooms.config.learner.kl else None
+    return RunState(rooms.learner.abstract(), reference, Records())
 
 
 def newest_state(rooms: Rooms) -> RunState:

@@ -23,7 +23,8 @@ class LearnerState(NamedTuple):
 
 
 class Learner:
-    """Jitted, sharded functions over one model, loss and optimizer.
+    """Jitted, sharded functions over one model, loss and optimizer. Logits exist for `chunk`
+    positions at a time on each device.
 
     Attributes:
         shardings: of a `LearnerState`.
@@ -36,7 +37,7 @@ class Learner:
         loss: str,
         settings: LossSettings,
         optimizer: OptimizerSettings,
-        chunk: int = 1024,
+        chunk: int = 512,
     ):
         self.config, self.mesh, self.settings = config, mesh, settings
         self._kernels = models.choose_kernels(config, mesh)
@@ -78,11 +79,23 @@ class Learner:
         version = parallel.place(np.zeros((), np.int32), self.shardings.version)
         return LearnerState(params, opt_state, version)
 
+    def reference(self, params: models.Params) -> models.Params:
+        """What the KL term needs of parameters that stay as they are: a copy in the dtype of
+        computing, sharded as the parameters, which later updates do not consume."""
+        cast = models.cast(self.config, params)
+        return jax.tree.map(lambda new, old: jnp.copy(new) if new is old else new, cast, params)
+
+    def abstract_reference(self) -> models.Params:
+        """Shapes, types and shardings of `reference`, for a restore."""
+        params = self.abstract().params
+        wanted = jax.eval_shape(self.reference, params)
+        return jax.tree.map(lambda leaf, new: leaf.update(dtype=new.dtype), params, wanted)
+
     def gradients(self, params, batch: Batch, temperature: float, reference=None):
         """`(gradients, statistics)` of one micro-batch.
 
         Args:
-            reference: frozen parameters; needed when the loss has a KL term.
+            reference: what `reference` gave; needed when the loss has a KL term.
         """
         if self.settings.kl and reference is None:
             raise ValueError("the loss has a KL term, so reference parameters are needed")
@@ -107,9 +120,9 @@ class Learner:
         def array(kind):
             return jax.ShapeDtypeStruct((rows, length), kind, sharding=self._batch_sharding)
 
-        params = self.abstract().params
         batch = Batch(*[array(jnp.int32)] * 4, *[array(jnp.float32)] * 3)
-        return self._gradients.lower(params, batch, 1.0, params if self.settings.kl else None)
+        reference = self.abstract_reference() if self.settings.kl else None
+        return self._gradients.lower(self.abstract().params, batch, 1.0, reference)
 
     def lower_apply(self) -> jax.stages.Lowered:
         """The program of `apply`, from shapes alone."""
@@ -124,20 +137,22 @@ class Learner:
         return LearnerState(params, self._optimizer.init(params), jnp.zeros((), jnp.int32))
 
     def _logprobs(self, params, batch, temperature):
-        hidden = models.hidden_packed(
+        """Log-probs and entropies of the targets `[R, T]`, and the routers' statistics."""
+        hidden, routers = models.packed_forward(
             self.config, params, batch.tokens, batch.positions, batch.segment_ids, self._kernels
         )
-        return token_logprobs(
-            self.config, params, hidden, batch.targets, temperature,
-            min(self._chunk, batch.tokens.size),
-        )  # fmt: skip
+        logp, entropy = token_logprobs(
+            self.config, params, hidden, batch.targets, temperature, self._chunk, self.mesh
+        )
+        return logp, entropy, routers
 
     def _objective(self, params, batch, temperature, reference):
-        logp, entropy = self._logprobs(params, batch, temperature)
+        logp, entropy, routers = self._logprobs(params, batch, temperature)
         if reference is not None:
             reference = jax.lax.stop_gradient(self._logprobs(reference, batch, temperature)[0])
         loss, sums = self._loss(logp, entropy, reference, batch, self.settings)
-        return loss, sums | {"loss": loss}
+        weight = batch.weights.sum()  # so that micro-batches add up to their weighted mean
+        return loss, sums | {"loss": loss} | {name: weight * x for name, x in routers.items()}
 
     def _gradient_step(self, params, batch, temperature, reference):
         gradients, sums = jax.grad(self._objective, has_aux=True)(

@@ -43,7 +43,7 @@ def value_and_gradients(attend, arrays, ids):
         out = jnp.where(real, attend(*arrays, ids), 0)
         return (jnp.sin(out) * jnp.arange(1, out.shape[-1] + 1)).sum() / out.shape[1], out
 
-    (_, out), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
+    (_, out), gradients = jax.jit(jax.value_and_grad(loss, has_aux=True))(arrays)
     return out, gradients
 
 

@@ -1,5 +1,8 @@
 """The update: equalities that must hold whatever the sharding, packing and micro-batching."""
 
+import dataclasses
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,18 +122,81 @@ def test_parameters_are_created_sharded():
     assert kernel.sharding.shard_shape(kernel.shape) == (2, 16, 32)
 
 
-def test_token_logprobs_in_chunks_equal_the_full_softmax():
-    engine = learner(DENSE)
+@pytest.mark.parametrize("mesh", [None, SHARDED])
+@pytest.mark.parametrize("tied", [True, False])
+def test_token_logprobs_in_chunks_equal_the_full_softmax(mesh, tied):
+    config = dataclasses.replace(DENSE, tied=tied)
+    engine = learner(config, mesh)
     params = engine.init(jax.random.key(0)).params
-    hidden = jax.random.normal(jax.random.key(1), (2, 12, 32))
-    targets = jax.random.randint(jax.random.key(2), (2, 12), 0, 96)
-    want = jax.nn.log_softmax(models.logits(DENSE, params, hidden) / 0.7)
-    for chunk in (1, 5, 24):
-        logp, entropy = token_logprobs(DENSE, params, hidden, targets, 0.7, chunk)
-        np.testing.assert_allclose(
-            logp, jnp.take_along_axis(want, targets[..., None], -1)[..., 0], atol=1e-5
-        )
-        np.testing.assert_allclose(entropy, -(jnp.exp(want) * want).sum(-1), atol=1e-5)
+    hidden = jax.random.normal(jax.random.key(1), (4, 12, 32))
+    targets = jax.random.randint(jax.random.key(2), (4, 12), 0, 96)
+
+    def whole(params, hidden):
+        logp = jax.nn.log_softmax(models.logits(config, params, hidden) / 0.7)
+        chosen = jnp.take_along_axis(logp, targets[..., None], -1)[..., 0]
+        return jnp.stack([chosen, -(jnp.exp(logp) * logp).sum(-1)])
+
+    def chunked(chunk, params, hidden):
+        mine = token_logprobs(config, params, hidden, targets, 0.7, chunk, engine.mesh)
+        return jnp.stack(mine)
+
+    def run(function):
+        def loss(params, hidden):
+            out = function(params, hidden)
+            return jnp.sin(out).sum(), out
+
+        return jax.jit(jax.value_and_grad(loss, (0, 1), has_aux=True))(params, hidden)
+
+    want = run(whole)
+    for chunk in (1, 5, 64):
+        assert_close(run(functools.partial(chunked, chunk)), want)
+
+
+def test_router_statistics_are_means_over_micro_batches_and_absent_without_experts():
+    trajectories, advantages = rows()
+    weights = token_weights(trajectories, "trajectory")
+    found = []
+    for config in (MOE, DENSE):
+        engine, sums = learner(config, kl=0.0), []
+        params = engine.init(jax.random.key(0)).params
+        for batch in pack(trajectories, advantages, weights, 1, 64):
+            sums.append(engine.gradients(params, batch, 1.0)[1])
+        assert len(sums) > 1
+        found.append({name: sum(part[name] for part in sums) for name in sums[0]})
+    assert 1 <= found[0]["router_load_max"] <= 2
+    assert 0 <= found[0]["router_unused"] < 1
+    assert 0 < found[0]["router_entropy"] <= np.log(4)
+    assert not [name for name in found[1] if name.startswith("router")]
+
+
+def test_the_reference_is_kept_in_the_dtype_of_computing_and_changes_no_logprob():
+    config = dataclasses.replace(DENSE, dtype="bfloat16")
+    engine = learner(config, SHARDED)
+    params = engine.init(jax.random.key(0)).params
+    reference = engine.reference(params)
+    jax.tree.map(
+        lambda leaf, wanted: np.testing.assert_equal(
+            (leaf.shape, leaf.dtype, leaf.sharding), (wanted.shape, wanted.dtype, wanted.sharding)
+        ),
+        reference, engine.abstract_reference(),
+    )  # fmt: skip
+    assert reference["embedding"].dtype == jnp.bfloat16
+    assert reference["final_norm"]["scale"].dtype == jnp.float32
+    (batch,) = pack(*rows(4), [0.01] * 4, 4, 64)
+    got, want = (engine.gradients(params, batch, 0.8, which)[1] for which in (reference, params))
+    assert float(want["kl"]) == 0.0
+    jax.tree.map(np.testing.assert_array_equal, got, want)
+    same = learner(DENSE)
+    params = same.init(jax.random.key(0)).params
+    assert same.reference(params)["embedding"] is params["embedding"]
+
+
+@pytest.mark.parametrize("remat", ["full", "dots"])
+def test_what_is_recomputed_changes_no_gradient(whole, remat):
+    config, _, params, reference, trajectories, advantages, want = whole
+    engine = learner(dataclasses.replace(config, remat=remat))
+    got = total_gradient(engine, params, trajectories, advantages, 4, 64, reference)
+    assert_close(got, want)
 
 
 def test_zero_advantages_leave_the_parameters_alone():
