@@ -5,6 +5,7 @@ the same time as anything else, and episodes as long as assumed here.
 """
 
 import dataclasses
+import functools
 import math
 import pathlib
 import sys
@@ -73,21 +74,24 @@ def estimate(lines: dict[str, Line], assumed: Assumptions = ASSUMED) -> Step | N
     needed = ("gradients", "apply", "prefill", "decode", "reshard")
     if any(name not in lines or lines[name].memory is None for name in needed):
         return None
-    gradients, decode, prefill = (lines[name] for name in ("gradients", "decode", "prefill"))
+    gradients, apply, prefill, decode, reshard = (lines[name] for name in needed)
+    takes = functools.partial(seconds, assumed=assumed)
     trained = assumed.plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
     rows = trained / (gradients.shapes["length"] * assumed.filled)
     batches = math.ceil(rows / gradients.shapes["rows"])
-    update = batches * seconds(gradients) + seconds(lines["apply"])
     replicas = gradients.chips / decode.chips
     plays = assumed.plays + assumed.hinted
     tokens = plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
     # At half of an episode's length as many rows share a dispatch as fill the same past.
     together = decode.shapes["rows"] * decode.shapes["past"] / (assumed.play_tokens / 2)
     together = min(together, plays / replicas)
-    sampling = tokens * assumed.sampled / replicas / together * seconds(decode)
-    read = prefill.shapes["rows"] * prefill.shapes["length"]
-    reading = tokens * (1 - assumed.sampled) / replicas / read * seconds(prefill)
-    return Step(update, sampling, reading, seconds(lines["reshard"]))
+    chunk = prefill.shapes["rows"] * prefill.shapes["length"]
+    return Step(
+        update=batches * takes(gradients) + takes(apply),
+        sampling=tokens * assumed.sampled / replicas / together * takes(decode),
+        prefill=tokens * (1 - assumed.sampled) / replicas / chunk * takes(prefill),
+        reshard=takes(reshard),
+    )
 
 
 def read(paths: Iterable[str]) -> dict[tuple[str, str], dict[str, Line]]:

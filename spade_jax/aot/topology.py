@@ -15,6 +15,13 @@ from jax.experimental import topologies
 from spade_jax.aot.chips import CHIPS, Chip
 from spade_jax.extras import require
 
+# What libtpu reads when it is loaded. It then neither looks for a TPU's metadata server nor minds
+# another process that has it open, and says nothing of the host, which it does not compile for.
+LIBTPU = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4", "TPU_WORKER_HOSTNAMES": "localhost",
+}  # fmt: skip
+
 
 class AotError(ValueError):
     """The check cannot be made; the message says what was expected."""
@@ -76,13 +83,9 @@ def _described(name: str) -> list[jax.Device]:
         raise AotError(f"--topology={name}: libtpu does not know it: {said}") from error
 
 def prepare(name: str) -> None:
-    """Makes this process one that only compiles for `name`. Call it before JAX looks at a device.
-
-    libtpu reads these variables when it is loaded: it then neither looks for a TPU's metadata
-    server nor minds another process that has it open.
-    """
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
+    """Makes this process one that only compiles for `name`, before JAX looks at a device."""
+    for variable, value in LIBTPU.items():
+        os.environ.setdefault(variable, value)
     jax.config.update("jax_platforms", "cpu")
     kind, _, size = name.partition(":")
     if kind == "cpu" and size.isdigit():
