@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import msgspec
 
-from spade_jax import models, parallel
-from spade_jax.aot.collectives import Collective, collectives, elements, totals
+from spade_jax.aot.collectives import Collective, collectives, totals
 from spade_jax.aot.programs import Plan, Program
+from spade_jax.aot.whole import reason, whole
 
 
 class Moved(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -160,37 +160,8 @@ def _fits(memory: Memory | None, needed: int | None) -> bool | None:
 
 
 def _moved(plan: Plan, program: Program, collective: Collective) -> Moved:
-    whole = _whole(plan.model, collective)
+    what = whole(plan.model, collective)
     return Moved(
-        collective.kind, collective.shapes, collective.bytes, collective.times, whole,
-        _why(program, collective, whole),
+        collective.kind, collective.shapes, collective.bytes, collective.times, what,
+        reason(program.mesh.shape, collective) if what else "",
     )  # fmt: skip
-
-
-def _whole(model: models.ModelConfig, collective: Collective) -> str:
-    """What it moves as a whole: the embedding, or a matrix of a layer; "" for neither."""
-    vocabulary = model.vocab_size * model.d_model
-    sizes = {elements(shape) for shape in collective.shapes}
-    if max(sizes) >= vocabulary:
-        return "embedding" if vocabulary in sizes else "more than an embedding"
-    return " or ".join(name for name, size in _matrices(model) if size in sizes)
-
-
-def _matrices(model: models.ModelConfig) -> list[tuple[str, int]]:
-    """Names and sizes of the matrices of one layer; all experts of a layer are one."""
-    shapes = jax.eval_shape(lambda: parallel.unbox(models.init(model, jax.random.key(0))))
-    named = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(shapes["blocks"]):
-        names = [key.key for key in path if key.key != "kernel"]
-        if names[-1] != "scale":
-            named[".".join(names)] = leaf.size // model.num_layers
-    return list(named.items())
-
-
-def _why(program: Program, collective: Collective, whole: str) -> str:
-    """Why something is rightly moved whole; "" where it is a fault of the sharding."""
-    shape = program.mesh.shape
-    split = shape["tensor"] > 1 or shape["expert"] > 1 and "mlp" in whole
-    if not whole or split or collective.kind == "all-reduce":
-        return ""
-    return "fsdp alone splits the weights, so each is whole while it is used"

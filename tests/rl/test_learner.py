@@ -68,6 +68,16 @@ def split(row):
     return [first, second]
 
 
+def test_an_update_consumes_the_state_but_not_the_reference():
+    engine = learner(DENSE)
+    state = engine.init(jax.random.key(0))
+    reference = engine.reference(state.params)
+    gradients = jax.tree.map(jnp.ones_like, state.params)
+    updated, _ = engine.apply(state, gradients)
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state.params))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves((reference, updated)))
+
+
 def test_an_episode_in_several_rows_gives_the_gradient_of_one():
     engine = learner(DENSE)
     params, reference = (engine.init(jax.random.key(k)).params for k in (0, 1))
