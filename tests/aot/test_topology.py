@@ -5,6 +5,7 @@ import sys
 import jax
 import pytest
 
+from spade_jax import parallel
 from spade_jax.aot import CHIPS, AotError, open_topology
 from spade_jax.aot.chips import GIB
 
@@ -25,6 +26,21 @@ def test_without_libtpu_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "libtpu", None)
     with pytest.raises(AotError, match=r"pip install 'spade_jax\[tpu\]'"):
         open_topology("v5e:2x2")
+
+
+@pytest.mark.parametrize(
+    "name, sizes",
+    [
+        ("v5e:8x8", {"fsdp": 32, "tensor": 2}),
+        ("v5p:4x4x4", {"fsdp": 32, "tensor": 2}),
+        ("v6e:8x8", {"data": 2, "fsdp": 8, "tensor": 4}),
+    ],
+)
+def test_a_mesh_may_split_an_axis_of_the_slice(name, sizes):
+    pytest.importorskip("libtpu", reason="libtpu is not installed: pip install 'spade_jax[tpu]'")
+    topology = open_topology(name)
+    assert parallel.make_mesh(sizes, topology.devices).size == 64
+    assert len(topology.host().devices) == 4
 
 
 def test_no_chip_has_more_memory_than_is_sold():
