@@ -73,7 +73,8 @@ class Learner:
         return jax.tree.map(placed, self.shardings, shapes)
 
     def adopt(self, params: models.Params) -> LearnerState:
-        """A fresh optimizer around existing parameters (for example a warm start)."""
+        """A fresh optimizer around existing parameters (for example a warm start), which may become
+        the state's own and be consumed with it."""
         params = jax.device_put(params, self.shardings.params)
         opt_state = jax.jit(self._optimizer.init, out_shardings=self.shardings.opt_state)(params)
         version = parallel.place(np.zeros((), np.int32), self.shardings.version)
