@@ -1,6 +1,7 @@
 """Checks a config before anything expensive starts: each rule names a key and what is expected."""
 
 import glob
+import math
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -217,10 +218,10 @@ def _relations(c: ConfigDict):
             ("mesh", f"learner.{role}.rows", c.learner[role].rows),
             ("replica", f"sampler.{role}.num_slots", c.sampler[role].num_slots),
         ):
-            data = max(1, c[mesh].data) * max(1, c[mesh].fsdp)
+            shards = math.prod(max(1, c[mesh][axis]) for axis in parallel.ROW_AXES)
             yield (
-                key, count, count % data == 0,
-                f"a multiple of {mesh}.data * {mesh}.fsdp = {data}",
+                key, count, count % shards == 0,
+                f"a multiple of {mesh}.data * {mesh}.fsdp * {mesh}.expert = {shards}",
             )  # fmt: skip
     yield from _distributed(c.distributed)
     low, high = c.designer.plateau_low, c.designer.plateau_high

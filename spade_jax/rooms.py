@@ -95,7 +95,7 @@ def _references() -> list[tuple[str, str, str]]:
 
 
 def _check_slots(config: ConfigDict, mesh, role: str) -> None:
-    """Raises ConfigError when the data axes of the replica's mesh do not divide a role's slots."""
+    """Raises ConfigError when the row axes of the replica's mesh do not divide a role's slots."""
     _check_divides(
         mesh, "replica", {f"sampler.{role}.num_slots": config.sampler[role].num_slots}
     )
@@ -122,11 +122,12 @@ def open_learner(config: ConfigDict, mesh, model: ModelConfig) -> Learner:
 
 
 def _check_divides(mesh, name: str, counts: Mapping[str, int]) -> None:
-    size = mesh.shape["data"] * mesh.shape["fsdp"]
+    size = parallel.row_shards(mesh)
     for key, count in counts.items():
         if count % size:
             raise ConfigError(
-                f"{key}={count}: expected a multiple of {name}.data * {name}.fsdp = {size}"
+                f"{key}={count}: expected a multiple of {name}.data * {name}.fsdp *"
+                f" {name}.expert = {size}"
             )
 
 

@@ -124,7 +124,7 @@ def decode(plan: Plan) -> Iterator[Program]:
 def _sampling(plan: Plan, width: int | None) -> Program:
     settings = EngineSettings(**plan.config.sampler[ROLE])
     mesh, model = plan.replica, plan.model
-    shards = mesh.shape["data"] * mesh.shape["fsdp"]
+    shards = parallel.row_shards(mesh)
     pages = settings.pages(position_bytes(model), shards)
     programs = Programs(
         model, mesh, pages, settings.page, settings.decode_chunk,
@@ -182,9 +182,11 @@ def held_bytes(tree) -> int:
 
 
 def _divides(key: str, count: int, mesh: Mesh) -> None:
-    data = mesh.shape["data"] * mesh.shape["fsdp"]
-    if count % data:
-        raise AotError(f"{key}={count}: expected a multiple of the mesh's data * fsdp = {data}")
+    shards = parallel.row_shards(mesh)
+    if count % shards:
+        raise AotError(
+            f"{key}={count}: expected a multiple of the mesh's data * fsdp * expert = {shards}"
+        )
 
 
 def _copies(model: models.ModelConfig, mesh: Mesh) -> models.Params:

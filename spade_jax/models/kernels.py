@@ -18,20 +18,21 @@ from spade_jax.models.config import ModelConfig, ModelError
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """How a model is computed on one mesh. Rows B of all arrays are split over its data axes.
+    """How a model is computed on one mesh. Rows B of all arrays are split over its `ROW_AXES`.
 
     Attributes:
         lookup: `(table [V, D], tokens [B, T], dtype) -> [B, T, D]`.
         attend: `(q [B, T, H, d], k, v [B, T, K, d], segment_ids [B, T]) -> [B, T, H, d]`, causal
             within segments; what padding (segment 0) gets is finite and means nothing.
-        experts: `(x [B, T, D], weights, experts [B, T, k], gate, up [E, D, F], down [E, F, D])
-            -> [B, T, D]`, the weighted sum of each token's k experts.
+        experts: `(x [B, T, D], logits [B, T, E], route, gate, up [E, D, F], down [E, F, D])
+            -> (out [B, T, D], experts [B, T, k])`: the weighted sum of the k experts that
+            `route(logits)` gives to each token, and which they are.
         place: puts `[B, ...]` where rows belong, which changes no value.
     """
 
     lookup: Callable[..., jax.Array]
     attend: Callable[..., jax.Array]
-    experts: Callable[..., jax.Array]
+    experts: Callable[..., tuple[jax.Array, jax.Array]]
     place: Callable[[jax.Array], jax.Array]
 
 
@@ -79,7 +80,7 @@ def _attention(config: ModelConfig, platform: str) -> Callable[..., jax.Array]:
     return {"xla": packed.xla, "splash": packed.splash, "cudnn": packed.cudnn}[name]
 
 
-def _experts(config: ModelConfig, mesh: Mesh, platform: str) -> Callable[..., jax.Array]:
+def _experts(config: ModelConfig, mesh: Mesh, platform: str) -> Callable[..., tuple]:
     name = config.experts
     if name == "auto":
         # Before jax 0.12 the gradient of ragged_dot to the weights is a dense product on TPU.

@@ -69,40 +69,50 @@ def statistics(load: Load) -> dict[str, jax.Array]:
     }
 
 
-def dense(x, weights, experts, gate, up, down) -> jax.Array:
+def dense(x, logits, route, gate, up, down) -> tuple[jax.Array, jax.Array]:
     """Every expert on every token, then the weighted sum: the reference; see `Kernels.experts`."""
+    weights, experts = route(logits)
     hidden = nn.silu(jnp.einsum("btd,edf->btef", x, gate)) * jnp.einsum("btd,edf->btef", x, up)
     out = jnp.einsum("btef,efd->bted", hidden, down)
     chosen = jax.nn.one_hot(experts, gate.shape[0], dtype=weights.dtype)
     share = jnp.einsum("btk,btke->bte", weights, chosen)
-    return jnp.einsum("bted,bte->btd", out, share.astype(x.dtype))
+    return jnp.einsum("bted,bte->btd", out, share.astype(x.dtype)), experts
 
 
-def expert_parallel(mesh: Mesh, product: Product) -> Callable[..., jax.Array]:
+def expert_parallel(mesh: Mesh, product: Product) -> Callable[..., tuple[jax.Array, jax.Array]]:
     """`dense` for experts that are split over the mesh, each of them inside over `tensor`.
 
-    Every device has the tokens of its rows, computes those of its experts, and the parts are summed
-    over `expert` and `tensor`. No token is dropped and none travels.
+    Every device computes its experts for the rows of its whole `expert` group; the parts are summed
+    where the rows came from, and over `tensor`. No token is dropped.
     """
     rows = parallel.sharding(mesh, "batch").spec
     wide = parallel.sharding(mesh, *UP).spec
     narrow = parallel.sharding(mesh, *DOWN).spec
 
-    def local(x, weights, experts, gate, up, down):
+    def local(route, x, logits, gate, up, down):
+        weights, chosen = route(logits)
         gate, up = (jax.lax.all_gather(w, "fsdp", axis=1, tiled=True) for w in (gate, up))
         down = jax.lax.all_gather(down, "fsdp", axis=2, tiled=True)
-        k = experts.shape[-1]
+        shape, k = x.shape, chosen.shape[-1]
+        x, weights, experts = (
+            jax.lax.all_gather(rows, "expert", axis=0, tiled=True) for rows in (x, weights, chosen)
+        )
         first = jax.lax.axis_index("expert") * gate.shape[0]
         out = grouped(
             product, x.reshape(-1, x.shape[-1]), weights.reshape(-1, k),
             experts.reshape(-1, k) - first, gate, up, down,
         )  # fmt: skip
-        return jax.lax.psum(out, ("expert", "tensor")).reshape(x.shape)
+        out = out.reshape(-1, *shape[1:])
+        out = jax.lax.psum_scatter(out, "expert", scatter_dimension=0, tiled=True)
+        return jax.lax.psum(out, "tensor"), chosen
 
-    return jax.shard_map(
-        local, mesh=mesh, in_specs=(rows, rows, rows, wide, wide, narrow), out_specs=rows,
-        check_vma=False,
-    )  # fmt: skip
+    def whole(x, logits, route, gate, up, down):
+        return jax.shard_map(
+            functools.partial(local, route), mesh=mesh,
+            in_specs=(rows, rows, wide, wide, narrow), out_specs=(rows, rows), check_vma=False,
+        )(x, logits, gate, up, down)  # fmt: skip
+
+    return whole
 
 
 def grouped(product: Product, x, weights, experts, gate, up, down) -> jax.Array:
@@ -189,6 +199,7 @@ class Experts(nn.Module):
         gate, up = weight("gate", up_shape, UP), weight("up", up_shape, UP)
         down = weight("down", (c.num_experts, c.d_expert, c.d_model), DOWN)
         logits = x @ router
-        weights, experts = route(logits, c.experts_per_token, c.norm_topk)
+        choice = functools.partial(route, top_k=c.experts_per_token, norm_topk=c.norm_topk)
+        out, experts = self.compute(x, logits, choice, gate, up, down)
         load = None if segment_ids is None else load_of(logits, experts, segment_ids > 0)
-        return self.compute(x, weights, experts, gate, up, down), load
+        return out, load

@@ -2,11 +2,13 @@ from spade_jax.parallel.distributed import joined
 from spade_jax.parallel.hosts import PLAIN, HostError, Hosts, Wire
 from spade_jax.parallel.mesh import (
     AXES,
+    ROW_AXES,
     RULES,
     MeshError,
     make_mesh,
     place,
     replicated,
+    row_shards,
     sharding,
     to_host,
     tree_shardings,
@@ -17,6 +19,7 @@ from spade_jax.parallel.reshard import ToReplica, make_replicas
 __all__ = [
     "AXES",
     "PLAIN",
+    "ROW_AXES",
     "RULES",
     "HostError",
     "Hosts",
@@ -28,6 +31,7 @@ __all__ = [
     "make_replicas",
     "place",
     "replicated",
+    "row_shards",
     "sharding",
     "to_host",
     "tree_shardings",

@@ -1,5 +1,6 @@
 """The device mesh and the one table that maps logical array axes onto it."""
 
+import math
 from collections.abc import Mapping
 
 import flax.linen as nn
@@ -10,10 +11,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 AXES = ("data", "fsdp", "tensor", "expert")
 
+# Rows are split over every axis but `tensor`, so that no device repeats another one's work: experts
+# gather the rows of their group.
+ROW_AXES = ("data", "fsdp", "expert")
+
 # Logical axis of a parameter or activation -> mesh axis. Everything else is replicated.
 RULES = (
-    ("batch", ("data", "fsdp")),
-    ("slots", ("data", "fsdp")),
+    ("batch", ROW_AXES),
+    ("slots", ROW_AXES),
     ("vocab", "tensor"),
     ("embed", "fsdp"),
     ("heads", "tensor"),
@@ -53,6 +58,11 @@ def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
     # jax.make_mesh refuses sizes that split a slice's axis, as 32 x 2 on 8 x 8 chips.
     wired = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
     return Mesh(wired, AXES, axis_types=(AxisType.Auto,) * len(AXES))
+
+
+def row_shards(mesh: Mesh) -> int:
+    """Parts that rows and slots are split into: their number must be a multiple."""
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
 def sharding(mesh: Mesh, *logical: str | None) -> NamedSharding:

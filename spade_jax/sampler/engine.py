@@ -24,7 +24,7 @@ from concurrent import futures
 import jax
 import numpy as np
 
-from spade_jax import models
+from spade_jax import models, parallel
 from spade_jax.models.cache import position_bytes
 from spade_jax.sampler.handle import Handle, Turn
 from spade_jax.sampler.memory import Memory
@@ -50,11 +50,11 @@ class Engine:
             SettingsError: a budget is too small, or the mesh does not divide the slots.
         """
         self.settings, self.stats = settings, Stats()
-        shards = mesh.shape["data"] * mesh.shape["fsdp"]
+        shards = parallel.row_shards(mesh)
         if settings.num_slots % shards:
             raise SettingsError(
-                f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp ="
-                f" {shards}"
+                f"num_slots={settings.num_slots}: expected a multiple of the mesh's data * fsdp"
+                f" * expert = {shards}"
             )
         pages = settings.pages(position_bytes(config), shards)
         self._programs = Programs(config, mesh, pages, settings.page, settings.decode_chunk)

@@ -55,7 +55,7 @@ class DecodeOutputs(NamedTuple):
 class Programs:
     """One model's programs on one mesh.
 
-    Rows and pages are split over the mesh's data axes into `shards`: a row's pages lie in its own
+    Rows and pages are split over the mesh's `ROW_AXES` into `shards`: a row's pages lie in its own
     shard and are numbered within it, so that nothing crosses devices but what the model's own
     products need. `take`, `put` and `copy` are those of `models.cache`; `prefill(params, past,
     tokens, lengths)` and `decode(params, past, inputs)` are `_prefill` and `_decode` below.
@@ -72,7 +72,7 @@ class Programs:
         leading = () if self._unstack else (None,)
         held = parallel.sharding(mesh, *leading, "slots", "kv_heads", None, None)
         rows = parallel.sharding(mesh, "slots").spec
-        self.shards = mesh.shape["data"] * mesh.shape["fsdp"]
+        self.shards = parallel.row_shards(mesh)
 
         def moving(function, *others, donate=()):
             inside = jax.shard_map(

@@ -75,20 +75,21 @@ def test_kernels_for_tpu_lower_on_any_machine(name):
     assert "tpu_custom_call" in text
 
 
-def expert_inputs(experts=8, top_k=3):
+def expert_inputs(experts=8):
     keys = jax.random.split(jax.random.key(1), 5)
-    x = jax.random.normal(keys[0], (4, 6, 32))
-    logits = jax.random.normal(keys[1], (4, 6, experts)).at[..., 5].set(-9.0)  # nobody's choice
-    weights, chosen = moe.route(logits, top_k, True)
+    x = jax.random.normal(keys[0], (8, 6, 32))
+    logits = jax.random.normal(keys[1], (8, 6, experts)).at[..., 5].set(-9.0)  # nobody's choice
     gate, up = (jax.random.normal(key, (experts, 32, 16)) / 6 for key in keys[2:4])
-    return (x, weights, gate, up, jax.random.normal(keys[4], (experts, 16, 32)) / 4), chosen
+    return x, logits, gate, up, jax.random.normal(keys[4], (experts, 16, 32)) / 4
 
 
-def experts_and_gradients(compute, arrays, chosen):
+def experts_and_gradients(compute, arrays):
+    route = functools.partial(moe.route, top_k=3, norm_topk=True)
+
     def loss(arrays):
-        x, weights, gate, up, down = arrays
-        out = compute(x, weights, chosen, gate, up, down)
-        return jnp.sin(out).sum(), out
+        x, logits, gate, up, down = arrays
+        out = compute(x, logits, route, gate, up, down)
+        return jnp.sin(out[0]).sum(), out
 
     (_, out), gradients = jax.jit(jax.value_and_grad(loss, has_aux=True))(arrays)
     return out, gradients
@@ -97,18 +98,18 @@ def experts_and_gradients(compute, arrays, chosen):
 @pytest.mark.parametrize("sizes", [{"data": 1}, *MESHES])
 def test_experts_on_a_mesh_equal_all_experts_on_all_tokens(sizes):
     mesh = parallel.make_mesh(sizes, jax.devices()[: np.prod(list(sizes.values()))])
-    arrays, chosen = expert_inputs()
-    want = experts_and_gradients(moe.dense, arrays, chosen)
-    got = experts_and_gradients(models.choose_kernels(MOE, mesh).experts, arrays, chosen)
+    arrays = expert_inputs()
+    want = experts_and_gradients(moe.dense, arrays)
+    got = experts_and_gradients(models.choose_kernels(MOE, mesh).experts, arrays)
     assert_close(got, want)
 
 
 def test_the_grouped_product_for_tpu_equals_all_experts_on_all_tokens():
     mesh = parallel.make_mesh({"expert": 2}, jax.devices()[:2])
-    arrays, chosen = expert_inputs()
+    arrays = expert_inputs()
     compute = moe.expert_parallel(mesh, functools.partial(moe.gmm, interpret=True))
-    want = experts_and_gradients(moe.dense, arrays, chosen)
-    assert_close(experts_and_gradients(compute, arrays, chosen), want)
+    want = experts_and_gradients(moe.dense, arrays)
+    assert_close(experts_and_gradients(compute, arrays), want)
 
 
 @pytest.mark.parametrize("sizes", MESHES)

@@ -7,6 +7,8 @@ from jax.sharding import PartitionSpec
 from spade_jax import parallel
 from spade_jax.parallel import MeshError
 
+ROWS = ("data", "fsdp", "expert")
+
 
 def test_one_size_may_be_what_is_left():
     mesh = parallel.make_mesh({"data": -1, "tensor": 2})
@@ -30,6 +32,7 @@ def test_two_open_sizes_are_refused():
 
 def test_logical_axes_follow_the_table():
     mesh = parallel.make_mesh({"data": 2, "fsdp": 2, "tensor": 2})
-    assert parallel.sharding(mesh, "batch", None).spec == PartitionSpec(("data", "fsdp"), None)
+    assert parallel.sharding(mesh, "batch", None).spec == PartitionSpec(ROWS, None)
+    assert parallel.row_shards(mesh) == 4
     assert parallel.sharding(mesh, "embed", "mlp").spec == PartitionSpec("fsdp", "tensor")
     assert parallel.replicated(mesh).spec == PartitionSpec()

@@ -122,7 +122,7 @@ def test_sharded_equals_unsharded(whole, mesh):
     config, _, params, reference, trajectories, advantages, want = whole
     engine = learner(config, mesh)
     put = lambda tree: jax.device_put(tree, engine.shardings.params)  # noqa: E731
-    got = total_gradient(engine, put(params), trajectories, advantages, 4, 64, put(reference))
+    got = total_gradient(engine, put(params), trajectories, advantages, 8, 64, put(reference))
     assert_close(got, want)
 
 

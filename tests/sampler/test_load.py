@@ -103,19 +103,20 @@ def test_experts_change_no_bit_either_and_give_the_learners_logprobs(experts):
 )
 def test_a_mesh_samples_the_learners_policy(config, sizes):
     mesh = parallel.make_mesh(sizes, jax.devices()[: int(np.prod(list(sizes.values())))])
-    boxed = models.init(config, jax.random.key(2))
+    boxed, shards = models.init(config, jax.random.key(2)), parallel.row_shards(mesh)
     params = parallel.unbox(boxed)
-    engine = Engine(config, mesh, dataclasses.replace(SETTINGS, cache_gib=gib(config, 20)))
+    settings = dataclasses.replace(SETTINGS, num_slots=8, cache_gib=gib(config, 8 * shards))
+    engine = Engine(config, mesh, settings)
     engine.load(jax.device_put(params, parallel.tree_shardings(mesh, boxed)), 0)
     requests = [request(seed, 20 + seed, 8 + seed, stop=()) for seed in range(9)]
     engine.warm_up()
     before = engine.compiles()
-    handles = [engine.submit(item) for item in requests[:6]]
+    handles = [engine.submit(item) for item in requests[:8]]
     turns = drain(engine, handles)
-    assert {handle.row.shard for handle in handles} == {0, 1}
+    assert {handle.row.shard for handle in handles} == set(range(shards))
     for handle in handles:
         handle.close()
-    turns += run(engine, requests[6:])
+    turns += run(engine, requests[8:])
     assert engine.compiles() == before
     assert engine.stats.parked_pages > 0
     for item, turn in zip(requests, turns, strict=True):
