@@ -42,7 +42,7 @@ def get_config() -> ConfigDict:
     c.distributed.process_id = -1
     c.distributed.start_s = 300  # seconds to find each other
     c.distributed.timeout_s = 3600.0  # seconds that one may wait for the slowest, all its plays
-    c.distributed.heartbeat_s = 20  # without a sign of life for so long, a process is dead
+    c.distributed.heartbeat_s = 15  # without a sign of life for so long, a process is dead
 
     c.text = ConfigDict()
     c.text.chat = "tiny"  # template; with model.checkpoint one of spade_jax/pretrained.py: CHATS

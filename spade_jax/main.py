@@ -20,6 +20,7 @@ from sandbox_runner import RunnerError
 from spade_jax import modes
 from spade_jax.checkpoint import CheckpointError
 from spade_jax.config import ConfigError, validate
+from spade_jax.designing import PoolError
 from spade_jax.grounding import CorpusError
 from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
@@ -27,7 +28,6 @@ from spade_jax.parallel import HostError, Hosts, MeshError, joined
 from spade_jax.prompts import PromptError
 from spade_jax.settings import SettingsError
 from spade_jax.text import TextError
-from spade_jax.train import PoolError
 from spade_jax.warm_start import WarmStartError
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "Recipe: a file under configs/.")

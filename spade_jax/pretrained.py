@@ -61,6 +61,11 @@ def _kept(checkpoint: str, cache: pathlib.Path) -> pathlib.Path:
         return path
     folder = cache / path.stem
     if not (folder / TOKENIZER).is_file():
+        if jax.process_count() > 1:  # saving is a collective operation
+            raise models.ModelError(
+                f"model.checkpoint={checkpoint}: expected a converted model in {folder}; start one"
+                " process once, for example with --mode=generate --prompt=Hello"
+            )
         partial = cache / f"{path.stem}.partial.{os.getpid()}"
         shutil.rmtree(partial, ignore_errors=True)
         convert.to_checkpoint(str(path), str(partial), None)

@@ -8,20 +8,15 @@ from ml_collections import ConfigDict
 
 from spade_jax import seeding, statistics
 from spade_jax.designer import (
-    DESIGNS,
-    DesignRequest,
     Environment,
     Memory,
     Record,
-    active_skills,
     draw_pool,
-    requests,
-    validate,
-    write_designs,
+    reject_degenerate,
+    repeat_share,
 )
-from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share
+from spade_jax.designing import fill_pool, make_designs
 from spade_jax.envs import PlayRequest, Program
-from spade_jax.grounding import DocumentSampler
 from spade_jax.progress import Progress
 from spade_jax.rl import (
     REWARDS,
@@ -36,11 +31,6 @@ from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
 REPEAT_WINDOW = 20  # newest records of a skill that a design is compared with
-POOL_ROUNDS = 20  # rounds of designs that may fill a fixed pool
-
-
-class PoolError(RuntimeError):
-    """A fixed pool of environments could not be filled."""
 
 
 def iteration(
@@ -61,7 +51,7 @@ def iteration(
 
     fresh: list[Environment] = []
     if config.curriculum.fixed_pool:
-        records.pool = records.pool or _fill_pool(rooms, state, progress)
+        records.pool = records.pool or fill_pool(rooms, state, progress)
         live = draw_pool(records.pool, config.curriculum.num_envs, config.seed, step)
     else:
         if step % config.curriculum.regen_interval == 0:
@@ -107,94 +97,6 @@ def _names(designs: Iterable[Environment]) -> set[str]:
 def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Environment]:
     """The accepted designs of the regeneration epoch that `step` belongs to."""
     return [d for d in designs if d.accepted and d.born // interval == step // interval]
-
-
-def make_designs(
-    rooms: Rooms, state: RunState, progress: Progress, label: str, regeneration: int
-) -> list[Environment]:
-    """Writes and validates designs until every slot has an accepted one or its attempts are used.
-
-    Args:
-        label: first part of the designs' names; unique in the run.
-        regeneration: number of this round, which picks the active skills.
-
-    Returns:
-        All attempts, accepted or not.
-    """
-    config, records = rooms.config, state.records
-    step, curriculum = records.step, config.curriculum
-    memory = Memory.from_json(records.memory, rooms.memory_settings)
-    documents = open_documents(rooms, records.documents)
-    skills = active_skills(
-        list(curriculum.skills), curriculum.skills_per_regen, regeneration
-    )
-    designs: list[Environment] = []
-    slots = list(range(curriculum.num_envs))
-    for attempt in range(curriculum.max_attempts):
-        wanted = requests(
-            [f"{label}-{slot:02d}" + (f"-{attempt}" if attempt else "") for slot in slots],
-            [skills[slot % len(skills)] for slot in slots],
-            documents,
-            memory if config.memory.enabled else None,
-            config.memory.use,
-            lambda label: seeding.derive(config.seed, label),
-        )
-        drafts = rooms.hosts.spread(
-            "designs", lambda share: _try_designs(rooms, share, step, progress), wanted, DESIGNS
-        )
-        designs += drafts
-        slots = [slot for slot, draft in zip(slots, drafts, strict=True) if not draft.accepted]
-        if not slots:
-            break
-    if documents is not None:
-        records.documents = documents.state()
-    return designs
-
-
-def _try_designs(
-    rooms: Rooms, wanted: Sequence[DesignRequest], step: int, progress: Progress
-) -> list[Environment]:
-    """One design per request, with its verdict."""
-    config = rooms.config
-    with progress.phase("design"):
-        drafts = write_designs(
-            rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
-            rooms.design_settings, step,
-        )  # fmt: skip
-    with progress.phase("validate"):
-        validate(rooms.pool, drafts, config.agent.max_turns)
-        check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
-    return drafts
-
-
-def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:
-    """The document order at a saved position; None when grounding is ablated."""
-    if rooms.corpus is None:
-        return None
-    config = rooms.config
-    documents = DocumentSampler(
-        rooms.corpus, seeding.derive(config.seed, "documents"), config.grounding.max_words
-    )
-    if position:
-        documents.restore(position)
-    return documents
-
-
-def _fill_pool(rooms: Rooms, state: RunState, progress: Progress) -> list[Environment]:
-    """The fixed pool: accepted designs of the designer as it is now, written once.
-
-    Raises:
-        PoolError: the designer writes too few valid designs to fill it.
-    """
-    wanted, pool = rooms.config.curriculum.fixed_pool, []
-    for round_ in range(POOL_ROUNDS):
-        made = make_designs(rooms, state, progress, f"pool{round_}", round_)
-        pool += [design for design in made if design.accepted]
-        if len(pool) >= wanted:
-            return pool[:wanted]
-    raise PoolError(
-        f"curriculum.fixed_pool={wanted}: {POOL_ROUNDS} rounds of designs gave {len(pool)} valid"
-    )
 
 
 def _play_arms(

@@ -35,6 +35,10 @@ from spade_jax.config import ConfigError, validate
         ("designer.top_p", 0.0, "above 0 up to 1"),
         ("agent.top_p", 1.5, "above 0 up to 1"),
         ("agent.max_new_tokens", 160, "below sampler.agent.max_len=160"),
+        ("replica.processes", 2, "1: a replica of several processes is not there yet"),
+        ("distributed.coordinator", "host0", "HOST:PORT of process 0"),
+        ("distributed.timeout_s", 0.0, "at least 1"),
+        ("distributed.heartbeat_s", 1, "at least 5"),
     ],
 )
 def test_impossible_values_are_refused_by_name(key, value, expected):
@@ -55,6 +59,33 @@ def test_rows_must_divide_over_the_data_axes():
     config = tiny.get_config()
     config.mesh.data, config.mesh.fsdp = 5, 1
     with pytest.raises(ConfigError, match="multiple of mesh.data"):
+        validate(config)
+
+
+def test_slots_must_divide_over_the_data_axes_of_a_replica():
+    config = tiny.get_config()
+    config.mesh.fsdp, config.replica.fsdp = 8, 9
+    with pytest.raises(ConfigError, match="sampler.designer.num_slots=24: .* replica.data"):
+        validate(config)
+
+
+@pytest.mark.parametrize("missing", ["num_processes", "process_id"])
+def test_who_names_a_coordinator_numbers_the_processes_too(missing):
+    config = tiny.get_config()
+    config.distributed.enabled, config.distributed.coordinator = True, "host0:1234"
+    config.distributed.num_processes, config.distributed.process_id = 2, 1
+    validate(config)
+    config.distributed[missing] = -1
+    with pytest.raises(ConfigError, match=f"distributed.{missing}=-1"):
+        validate(config)
+    config.distributed.coordinator = ""
+    validate(config)
+
+
+def test_the_number_of_a_process_is_below_their_number():
+    config = tiny.get_config()
+    config.distributed.num_processes = config.distributed.process_id = 2
+    with pytest.raises(ConfigError, match="below distributed.num_processes=2"):
         validate(config)
 
 

@@ -17,6 +17,7 @@ from configs import base
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.train import _agent_rows, _role_gradients
+from tests.processes import as_group, descendants, started
 
 STEPS = 3
 OVERRIDES = {
@@ -135,6 +136,15 @@ def comparable(rows):
     depends on when their jobs ended and environments answered."""
     clocked = ("time/", "rate/", "sampler/")
     return [{k: v for k, v in row.items() if not k.startswith(clocked)} for row in rows]
+
+
+def assert_alike(rows, expected):
+    """The same numbers but for rounding; held-out scores may be missing."""
+    assert [row["step"] for row in rows] == [row["step"] for row in expected]
+    for row, other in zip(comparable(rows), comparable(expected), strict=True):
+        for name, value in row.items():
+            assert value == pytest.approx(other[name], rel=1e-5, abs=1e-5), (row["step"], name)
+        assert all(name.startswith("eval/") for name in other.keys() - row.keys())
 
 
 @pytest.fixture(scope="module")
@@ -290,6 +300,23 @@ def test_each_ablation_is_one_flag(finished, tmp_path, switch):
     assert len(records) == 6
     grounded = [record["document_id"] is not None for record in records]
     assert not any(grounded) if switch == "grounding.enabled" else all(grounded)
+
+
+def test_two_processes_train_as_one(finished, tmp_path):
+    """Each plays its share, in a sandbox of its own; all sums are rounded differently."""
+    whole, _, shared = finished
+    workdir, no_eval = tmp_path / "two", {"eval.episodes": 0, "eval.greedy": 0}
+    settings = {**shared, **no_eval, "steps": 2, "warm_start.path": whole}
+    with started(as_group(command(workdir, **settings), 2), tmp_path / "logs") as group:
+        group.wait_for_step(workdir, 1, WALL)
+        sandboxes = [descendants(process.pid) for process in group.processes]
+        assert group.wait(WALL) == [0, 0], group.texts()
+    assert all(sandboxes) and not set.intersection(*sandboxes)
+    texts = group.texts()
+    assert "self-play 2/2" in texts[0] and "self-play" not in texts[1]
+    assert_alike(read_metrics(workdir), read_metrics(whole)[:3])
+    for file in (workdir / "environments").glob("*.py"):
+        assert file.read_bytes() == (whole / "environments" / file.name).read_bytes()
 
 
 def accepted_records(workdir):

@@ -8,7 +8,8 @@ import msgspec
 from ml_collections import ConfigDict
 
 from spade_jax import rooms as rooms_lib
-from spade_jax import seeding, train
+from spade_jax import seeding
+from spade_jax.designing import make_designs
 from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.language import Language
 from spade_jax.modes.opening import (
@@ -57,7 +58,7 @@ def run_generate(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
             config.curriculum.num_envs, config.curriculum.max_attempts = options.count, 1
         state = newest_state(rooms)
         rooms.sample_with(state.learner, "designer")
-        designs = train.make_designs(rooms, state, progress, "generate", 0)
+        designs = make_designs(rooms, state, progress, "generate", 0)
     for design in designs:
         verdict = "accepted" if design.accepted else f"{design.stage}: {design.reason}"
         print(f"# {design.skill}, document {design.document_id}: {verdict}\n{design.reply}\n")

@@ -1,12 +1,15 @@
 """Joins this process to the others of a run, before anything touches a device.
 
-JAX's coordination service finds the processes and watches over them: one that is killed is missed
-by its heartbeats, and the service then ends the others. Its key-value store carries small messages.
+JAX's coordination service finds the processes, and its key-value store carries small messages, so
+also what became of them. The service lives in process 0; where that is killed, JAX ends the others.
 """
 
+import atexit
 import contextlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 
 import jax
@@ -16,15 +19,18 @@ from ml_collections import ConfigDict
 
 from spade_jax.parallel.hosts import Group, HostError, Hosts
 
-GRACE = 10.0  # seconds for a process to stop by itself once another one has failed
+GRACE = 5.0  # seconds for a process to stop by itself once another one has failed
+LATER = 60  # seconds after us that JAX misses a process, and aborts the others
 
 
 @contextlib.contextmanager
 def joined(section: ConfigDict) -> Iterator[Hosts]:
     """The processes of `config.distributed`; one alone when it is not enabled.
 
+    If they do not find each other in time, the process ends with exit code 1, and says so.
+
     Raises:
-        HostError: the others are not found in time.
+        HostError: the settings fit neither each other nor the cluster.
     """
     if not section.enabled:
         yield Hosts()
@@ -34,30 +40,41 @@ def joined(section: ConfigDict) -> Iterator[Hosts]:
         _Coordinator(), jax.process_index(), jax.process_count(), section.timeout_s,
         multihost_utils.process_allgather,
     )  # fmt: skip
-    with group.together(GRACE, _end):
-        group.all("start", None)
-        yield group
-        group.all("end", None)
+    try:
+        with group.together(section.heartbeat_s, GRACE, _end):
+            group.all("start", None)
+            yield group
+            group.all("end", None)
+    except BaseException:
+        atexit.register(_leave, group)
+        raise
     jax.distributed.shutdown()
 
 
 def _initialize(section: ConfigDict) -> None:
     # The run has its own way to stop after a signal.
     jax.config.update("jax_enable_preemption_service", False)
+    given = (
+        f"distributed.coordinator={section.coordinator!r}, num_processes={section.num_processes},"
+        f" process_id={section.process_id}"
+    )
+    late = f"not all processes came within distributed.start_s={section.start_s}: {given}"
+    timer = threading.Timer(section.start_s, _end, [late])
+    timer.daemon = True
+    timer.start()
     try:
         jax.distributed.initialize(
             section.coordinator or None,
             section.num_processes if section.num_processes >= 0 else None,
             section.process_id if section.process_id >= 0 else None,
-            initialization_timeout=section.start_s,
-            heartbeat_timeout_seconds=section.heartbeat_s,
-            shutdown_timeout_seconds=section.heartbeat_s,
+            initialization_timeout=section.start_s + LATER,
+            heartbeat_timeout_seconds=section.heartbeat_s + LATER,
+            shutdown_timeout_seconds=LATER,
         )
     except (RuntimeError, ValueError) as error:
-        raise HostError(
-            f"distributed.coordinator={section.coordinator!r},"
-            f" num_processes={section.num_processes}, process_id={section.process_id}: {error}"
-        ) from error
+        raise HostError(f"{given}: {error}") from error
+    finally:
+        timer.cancel()
 
 
 class _Coordinator:
@@ -66,9 +83,9 @@ class _Coordinator:
     def __init__(self):
         self._client = global_state.client
 
-    def put(self, key: str, value: bytes) -> None:
-        with contextlib.suppress(jax.errors.JaxRuntimeError):  # there already
-            self._client.key_value_set_bytes(key, value)
+    def put(self, key: str, value: bytes, replace: bool = False) -> None:
+        with contextlib.suppress(jax.errors.JaxRuntimeError):  # there, or lost: `get` says it
+            self._client.key_value_set_bytes(key, value, replace)
 
     def get(self, key: str, seconds: float) -> bytes | None:
         try:
@@ -85,4 +102,14 @@ class _Coordinator:
 
 def _end(failure: str) -> None:
     print(f"HostError: {failure}", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
+def _leave(group: Hosts) -> None:
+    """Ends a process whose run has failed without JAX's farewell, which would wait for processes
+    that are gone and then abort this one."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if group.leader:
+        time.sleep(GRACE + 1.0)  # others read here what happened
     os._exit(1)

@@ -89,7 +89,7 @@ class Hosts:
             if PLAIN.encode(other) != own:
                 raise HostError(
                     f"process {index} differs from process {self.index} in {what}:"
-                    f" {other}, {value}"
+                    f" {_difference(other, value)}"
                 )
 
     @contextlib.contextmanager
@@ -102,11 +102,19 @@ class Hosts:
             self.all(what, None)
 
 
+def _difference(one: Any, other: Any) -> str:
+    """Both values; of dictionaries, the entries that differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = [key for key in one.keys() | other.keys() if one.get(key) != other.get(key)]
+        return ", ".join(f"{key}={one.get(key)!r}, {other.get(key)!r}" for key in sorted(keys))
+    return f"{one!r}, {other!r}"
+
+
 class Store(Protocol):
     """A dictionary that all processes share."""
 
-    def put(self, key: str, value: bytes) -> None:
-        """The first value of a key stays; a later one is dropped."""
+    def put(self, key: str, value: bytes, replace: bool = False) -> None:
+        """Unless it may be replaced, the first value of a key stays, and a later one is dropped."""
 
     def get(self, key: str, seconds: float) -> bytes | None:
         """The value, for which it waits so long at most; None when it does not come.
@@ -117,6 +125,29 @@ class Store(Protocol):
 
     def remove(self, key: str) -> None:
         """Forgets a key, which may be missing."""
+
+
+class _Pulse:
+    """Signs of life in the store: every process gives them, the leader looks for the others'."""
+
+    def __init__(self, store: Store, index: int, count: int, patience: int):
+        """`patience`: looks without a new sign after which a process is dead. Looks are counted,
+        not seconds: a leader that was kept from looking has not seen anybody be silent."""
+        self._store, self._index, self._patience = store, index, patience
+        self._given = 0
+        others = range(1, count) if index == 0 else ()
+        self._seen = dict.fromkeys(others, (b"", 0))  # the last sign, looks since
+
+    def silent(self) -> int | None:
+        """Gives a sign and looks; the process that is dead, or None."""
+        self._given += 1
+        self._store.put(f"alive/{self._index}", b"%d" % self._given, replace=True)
+        for other, (sign, looks) in self._seen.items():
+            new = self._store.get(f"alive/{other}", 0.0)
+            self._seen[other] = (sign, looks + 1) if new in (None, sign) else (new, 0)
+            if looks >= self._patience:
+                return other
+        return None
 
 
 class _Packet(msgspec.Struct, array_like=True):
@@ -165,30 +196,39 @@ class Group(Hosts):
         return [next(shares[k % self.count]) for k in range(len(items))]
 
     @contextlib.contextmanager
-    def together(self, grace: float, end: Callable[[str], None]) -> Iterator[None]:
+    def together(
+        self, silence: float, grace: float, end: Callable[[str], None]
+    ) -> Iterator[None]:
         """If what is inside fails, the others are told; if another process does, `all` raises.
 
         Args:
+            silence: seconds without a sign of life after which a process has failed.
             grace: seconds after which `end` is called with the failure of another process, from a
                 thread: who waits for it in a collective operation of the devices sees no error.
         """
-        watcher = threading.Thread(target=self._watch, args=(grace, end), daemon=True)
+        pulse = _Pulse(self._store, self.index, self.count, int(silence / LOOK))
+        watcher = threading.Thread(target=self._watch, args=(pulse, grace, end), daemon=True)
         watcher.start()
         try:
             yield
         except BaseException as error:
-            said = f"process {self.index} failed: {type(error).__name__}: {error}"
-            self._store.put(FAILED, said.encode())
+            self._report(f"process {self.index} failed: {type(error).__name__}: {error}")
             raise
         finally:
             self._left.set()
             watcher.join()
 
-    def _watch(self, grace: float, end: Callable[[str], None]) -> None:
+    def _report(self, failure: str) -> None:
+        """The first failure is the run's."""
+        self._store.put(FAILED, failure.encode())
+
+    def _watch(self, pulse: _Pulse, grace: float, end: Callable[[str], None]) -> None:
         said = None
         while said is None and not self._left.is_set():
             try:
                 said = self._store.get(FAILED, LOOK)
+                if (dead := pulse.silent()) is not None:
+                    self._report(f"process {dead} died: it gives no sign of life")
             except HostError as error:
                 said = str(error).encode()
         if said is not None:

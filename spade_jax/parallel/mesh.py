@@ -102,6 +102,6 @@ def place(tree, shardings):
 
 def to_host(array: jax.Array) -> np.ndarray:
     """A copy of the whole array, in every process; they call it together."""
-    if array.is_fully_addressable or array.is_fully_replicated:
-        return np.array(array)
-    return multihost_utils.process_allgather(array, tiled=True)
+    if not (array.is_fully_addressable or array.is_fully_replicated):
+        array = multihost_utils.process_allgather(array, tiled=True)
+    return np.array(array)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spade_jax.parallel import PLAIN, HostError, Hosts, Wire
-from spade_jax.parallel.hosts import SMALL, Group
+from spade_jax.parallel.hosts import SMALL, Group, _Pulse
 
 
 class Dictionary:
@@ -16,9 +16,9 @@ class Dictionary:
     def __init__(self):
         self.values, self._changed = {}, threading.Condition()
 
-    def put(self, key, value):
+    def put(self, key, value, replace=False):
         with self._changed:
-            self.values.setdefault(key, value)
+            self.values[key] = value if replace else self.values.get(key, value)
             self._changed.notify_all()
 
     def get(self, key, seconds):
@@ -147,7 +147,7 @@ def test_the_failure_of_one_ends_the_wait_of_the_others():
     ended = []
 
     def do(group):
-        with group.together(60.0, ended.append):
+        with group.together(60.0, 60.0, ended.append):
             if group.index == 1:
                 raise ValueError("no more memory")
             group.all("step", None)
@@ -167,11 +167,11 @@ def test_who_waits_outside_for_a_failed_process_is_ended():
     ended = threading.Event()
 
     def stuck(group):
-        with group.together(0.0, lambda failure: ended.set()):
+        with group.together(60.0, 0.0, lambda failure: ended.set()):
             assert ended.wait(10)
 
     def failing(group):
-        with pytest.raises(ValueError), group.together(60.0, lambda failure: None):
+        with pytest.raises(ValueError), group.together(60.0, 60.0, lambda failure: None):
             raise ValueError
 
     everywhere(members, lambda group: (stuck, failing)[group.index](group))
@@ -183,8 +183,37 @@ def test_a_lost_store_is_a_failure():
             raise HostError("the coordinator is lost")
 
     group, ended = Group(Lost(), 1, 2, 10.0, None), threading.Event()
-    with group.together(0.0, lambda failure: ended.set()):
+    with group.together(60.0, 0.0, lambda failure: ended.set()):
         assert ended.wait(10)
+
+
+def test_a_process_without_a_sign_of_life_has_failed():
+    members, _, _ = groups(3, timeout=60.0)
+
+    def do(group):
+        if group.index == 1:
+            return
+        with group.together(1.5, 60.0, lambda failure: None):
+            group.all("step", None)
+
+    with pytest.raises(HostError, match="process 1 died"):
+        everywhere(members, do)
+
+
+def test_only_who_is_silent_is_missed():
+    store = Dictionary()
+    leader, *others = [_Pulse(store, index, 3, patience=4) for index in range(3)]
+    for _ in range(3):
+        for _ in range(20):  # the leader is kept from looking
+            assert [pulse.silent() for pulse in others] == [None, None]
+        for _ in range(4):
+            assert leader.silent() is None
+    assert leader.silent() is None
+    for _ in range(4):
+        others[1].silent()
+        missed = leader.silent()
+    assert missed == 1
+    assert len(store.values) == 3
 
 
 def test_plain_values_come_back_equal():
