@@ -21,7 +21,7 @@ from spade_jax.aot.topology import AotError, Topology
 from spade_jax.models.cache import position_bytes
 from spade_jax.rl import Learner
 from spade_jax.rooms import open_learner
-from spade_jax.sampler import EngineSettings
+from spade_jax.sampler import EngineSettings, SettingsError
 from spade_jax.sampler.planner import Kind, Planner
 from spade_jax.sampler.programs import DecodeInputs, Programs
 from spade_jax.sampler.request import MAX_STOP_IDS
@@ -125,7 +125,10 @@ def _sampling(plan: Plan, width: int | None) -> Program:
     settings = EngineSettings(**plan.config.sampler[ROLE])
     mesh, model = plan.replica, plan.model
     shards = parallel.row_shards(mesh)
-    pages = settings.pages(position_bytes(model), shards)
+    try:
+        pages = settings.pages(position_bytes(model), shards)
+    except SettingsError as error:
+        raise AotError(f"sampler.{ROLE}.{error}") from error
     programs = Programs(
         model, mesh, pages, settings.page, settings.decode_chunk,
         unstack=False if plan.topology.is_simulated else None,

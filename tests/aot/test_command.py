@@ -16,7 +16,7 @@ def run(*arguments):
 def test_a_recipe_is_lowered_for_64_simulated_devices():
     done = run(
         "--config=configs/games_qwen3_4b.py", "--topology=cpu:64", "--program=train",
-        "--program=decode", "--config.mesh.tensor=2", "--config.replica.expert=16",
+        "--program=decode", "--config.replica.tensor=8", "--config.sampler.agent.cache_gib=64.0",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     gradients, apply, decode = map(json.loads, done.stdout.splitlines())
@@ -24,9 +24,9 @@ def test_a_recipe_is_lowered_for_64_simulated_devices():
         "gradients", "apply", "decode",
     ]  # fmt: skip
     assert gradients["mesh"] == {"fsdp": 32, "tensor": 2}
-    assert gradients["shapes"] == {"rows": 64, "length": 32_767}
-    assert gradients["settings"] == {"mesh.tensor": 2, "replica.expert": 16}
-    assert decode["mesh"] == {"tensor": 4, "expert": 16} and decode["chips"] == 64
+    assert gradients["shapes"] == {"rows": 32, "length": 32_767}
+    assert gradients["settings"] == {"replica.tensor": 8, "sampler.agent.cache_gib": 64.0}
+    assert decode["mesh"] == {"data": 8, "tensor": 8} and decode["chips"] == 64
     assert decode["fits"] is None  # nothing was compiled
 
 
@@ -36,7 +36,8 @@ def test_a_recipe_is_lowered_for_64_simulated_devices():
         (["--topology=v9:8x8"], "--topology=v9:8x8: expected KIND:SIZE"),
         ([], "--topology is missing"),
         (["--topology=cpu:64", "--config.steps=0"], "steps=0: expected at least 1"),
-        (["--topology=cpu:64", "--config.mesh.fsdp=32"], "needs 32 devices"),
+        (["--topology=cpu:64", "--config.mesh.fsdp=16"], "needs 32 devices"),
+        (["--topology=cpu:64", "--program=decode"], "cache_gib=16.0: expected at least"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, expected):
