@@ -36,15 +36,16 @@ class Collective:
     bytes: int
     times: int
 
-    def largest(self) -> int:
-        """Elements of its largest array."""
-        return max(map(elements, self.shapes))
-
 
 def elements(shape: str) -> int:
     """Of "bf16[4096,1024]"."""
+    return math.prod(sides(shape))
+
+
+def sides(shape: str) -> tuple[int, ...]:
+    """`(4096, 1024)` of "bf16[4096,1024]"."""
     inside = shape.partition("[")[2].rstrip("]")
-    return math.prod(int(side) for side in inside.split(",")) if inside else 1
+    return tuple(map(int, inside.split(","))) if inside else ()
 
 
 def collectives(text: str) -> list[Collective]:

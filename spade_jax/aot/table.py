@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from spade_jax.aot.chips import CHIPS, GIB
-from spade_jax.aot.report import Line
+from spade_jax.aot.report import Line, Moved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +120,8 @@ def tables(found: dict[tuple[str, str], dict[str, Line]]) -> str:
                  "400 steps"), time,
             ),
             _markdown(
-                ("recipe", "slice", "program", "what", "collective", "times", "why"), whole
+                ("recipe", "slice", "program", "what", "collectives", "such as", "moved", "why"),
+                whole,
             ),
         ]
     )  # fmt: skip
@@ -152,11 +153,17 @@ def _time_row(recipe: str, topology: str, lines: dict[str, Line]) -> Sequence[st
 
 
 def _whole(line: Line) -> Iterable[Sequence[str]]:
+    """One row for each kind of collective and what it moves, however many there are."""
+    alike: dict[tuple[str, str, str], list[Moved]] = {}
     for moved in line.offenders:
+        alike.setdefault((moved.whole, moved.kind, moved.why), []).append(moved)
+    for (what, kind, why), several in alike.items():
+        largest = max(several, key=lambda moved: moved.bytes)
+        total = sum(moved.bytes * moved.times for moved in several)
         yield (
-            _name(line.recipe), line.topology, line.program, moved.whole,
-            f"{moved.kind} {' '.join(moved.shapes)}", str(moved.times),
-            moved.why or "**unexplained**",
+            _name(line.recipe), line.topology, line.program, what,
+            f"{sum(moved.times for moved in several)} {kind}", " ".join(largest.shapes),
+            f"{total / 1e9:.3g} GB", why or "**unexplained**",
         )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ def moved(shape, kind="all-gather"):
         (QWEN, "bf16[2560,32,128]", "attention.out or attention.q"),
         (QWEN, "bf16[4864,2560]", ""),  # half of one
         (QWEN, "bf16[1,32768,2560]", ""),  # activations
+        (QWEN, "bf16[2,512,2560]", ""),  # as many elements as attention.k has
+        (QWEN, "bf16[2560,4096]", "attention.out or attention.q"),
         (EXPERTS, "bf16[128,2048,768]", "mlp.down or mlp.gate or mlp.up"),
         (EXPERTS, "bf16[16,2048,768]", ""),
     ],
@@ -41,3 +43,4 @@ def test_only_fsdp_alone_is_a_reason_and_only_to_gather_and_scatter():
     assert reason(alone, moved("f32[8]")) and reason(alone, moved("f32[8]", "reduce-scatter"))
     assert reason(alone, moved("f32[8]", "all-reduce")) == ""
     assert reason(with_tensor, moved("f32[8]")) == ""
+    assert reason({"replica": 16, "tensor": 4}, moved("f32[8]"))
