@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
     try:
         if "://" in WORKDIR.value:  # would be made here, as a folder of that name
             raise ConfigError(f"--workdir={WORKDIR.value}: expected a folder; not a bucket, yet")
-        config = _config()
+        config = read_config()
         validate(config)
         with joined(config.distributed) as hosts, _one_voice(hosts):
             options = modes.Options(
@@ -74,7 +74,7 @@ def _one_voice(hosts: Hosts) -> contextlib.AbstractContextManager:
     return contextlib.redirect_stdout(io.StringIO())
 
 
-def _config():
+def read_config():
     """The recipe with its overrides; a file that is missing or broken is a ConfigError."""
     try:
         CONFIG.value.keys()  # a recipe that failed to load says so at its first use only

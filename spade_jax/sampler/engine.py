@@ -110,13 +110,14 @@ class Engine:
         self._version, self.stats = version, Stats()
 
     def unload(self) -> None:
-        """Lets go of the parameters, which may thus be freed; `load` comes next.
+        """Lets go of the parameters and of the cache, so that both may be freed; `load` comes next.
 
         Raises:
             RuntimeError: as `load`.
         """
         self._rest()
         self._loaded = self._params = None
+        self._memory.release()
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.
@@ -206,6 +207,7 @@ class Engine:
         for kind in self._planner.kinds():
             self._launch(Job(kind, [None] * self._planner.rows(kind)))
             self._collect(None)
+        self._memory.release()
         self.stats, self._warm = before, True
 
     def compiles(self) -> int:
