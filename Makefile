@@ -23,7 +23,8 @@ soak: $(STAMP)
 
 # On a machine with a CUDA GPU, after: .venv/bin/python -m pip install 'jax[cuda12]'
 bench-gpu: $(STAMP)
-	$(RUN) -m benchmarks.sampler_gpu $(ARGS)
+	status=0; for part in sampler_gpu learner_gpu; do \
+	  $(RUN) -m benchmarks.$$part $(ARGS) || status=1; done; exit $$status
 
 lint: $(STAMP)
 	$(RUN) -m ruff check .

@@ -15,20 +15,18 @@ import contextlib
 import dataclasses
 import json
 import statistics
-import subprocess
-import sys
-import venv
 from collections.abc import Sequence
-from pathlib import Path
 
 from scipy import stats
 
+from benchmarks import beside_tunix
 from benchmarks import sampler_roofline as roofline
-from benchmarks.sampler_worker import Worker
+from benchmarks.beside_tunix import UnequalError
 from benchmarks.sampler_workload import PARTS, ModelShape, Part, Reply
+from benchmarks.tables import print_header, print_row
+from benchmarks.worker import Worker
 
 OURS, TUNIX = "benchmarks.sampler_engine", "benchmarks.sampler_tunix"
-REQUIREMENTS = Path(__file__).with_name("sampler_tunix.txt")
 SAME = 1e-4  # chance at which one distribution of lengths is no longer believed, per part
 COLUMNS = {
     "tok/s": "tok_s", "tunix tok/s": "tunix_tok_s", "ratio": "ratio", "lowest": "lowest_ratio",
@@ -42,13 +40,9 @@ SLOTS, ROWS = (16, 64, 256), (256, 512, 1024, 2048, 4096)
 REPLY = 136  # tokens of a row that the longest prompt leaves
 
 
-class UnequalError(Exception):
-    """The two engines do not do the same work, so that their times cannot be compared."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What one engine did in one round; see `Engines.play` of the worker."""
+    """What one engine did in one round; see `Server.play` of `sampler_worker`."""
 
     calls: list[list[Reply]]
     wall: float
@@ -80,20 +74,14 @@ class Round:
 def main() -> None:
     options = _options()
     with contextlib.ExitStack() as stack:
-        ours = stack.enter_context(Worker.of(OURS))
-        about = ours.ask("about")
-        tunix = None
-        if not options.alone:
-            python = options.tunix_python or tunix_python(options.cache)
-            tunix = stack.enter_context(Worker.of(TUNIX, str(python)))
-            if (theirs := tunix.ask("about"))["device"] != about["device"]:
-                raise UnequalError(f"our engine runs on {about['device']}, tunix on {theirs}")
-            about["tunix_jax"] = theirs["jax"]
+        both = beside_tunix.opened(options, "benchmarks.sampler_worker", OURS, TUNIX)
+        ours, tunix, about = stack.enter_context(both)
         peaks = measured_peaks(ours)
         print(json.dumps(about | {"gflops": peaks.flops / 1e9, "gb_s": peaks.bandwidth / 1e9}))
         result = {"about": about, "peaks": dataclasses.asdict(peaks), "parts": {}, "scaling": {}}
         print_header(["part", *COLUMNS])
-        stack.callback(_keep, options.json, result)  # also what was measured before an error
+        # Also what was measured before an error.
+        stack.callback(beside_tunix.keep, options.json, result)
         for name in options.parts:
             rounds = play_rounds(PARTS[name], ours, tunix, options.rounds)
             row = summary(PARTS[name], *rounds, peaks)
@@ -108,35 +96,13 @@ def main() -> None:
                 print_row([part.name, *(row[key] for key in ALONE)])
 
 
-def _keep(path: Path | None, result: dict) -> None:
-    if path:
-        path.write_text(json.dumps(result, indent=1))
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--rounds", type=int, default=5, help="per part, after one to compile")
-    parser.add_argument("--alone", action="store_true", help="our engine only")
     parser.add_argument("--scaling", action="store_true", help="our engine at other sizes, too")
-    parser.add_argument("--tunix-python", type=Path, help="an interpreter that imports tunix")
-    cache = Path.home() / ".cache" / "spade_jax"
-    parser.add_argument("--cache", type=Path, default=cache, help="where environments are made")
-    parser.add_argument("--json", type=Path, help="a file for all numbers")
+    beside_tunix.add_options(parser)
     return parser.parse_args()
-
-
-def tunix_python(cache: Path) -> Path:
-    """The interpreter of an environment with tunix, made anew when its requirements changed."""
-    folder, wanted = cache / "tunix", REQUIREMENTS.read_text()
-    python, stamp = folder / "bin" / "python", folder / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"making an environment for tunix in {folder}", file=sys.stderr)
-        venv.create(folder, clear=True, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS]
-        subprocess.run(install, check=True)
-        stamp.write_text(wanted)
-    return python
 
 
 def measured_peaks(worker: Worker) -> roofline.Peaks:
@@ -151,11 +117,10 @@ def play_rounds(
 ) -> tuple[list[Round], list[Round]]:
     """`rounds` of each engine, in pairs that swap order every time. The first plays are dropped."""
     played = {worker: [] for worker in (ours, tunix) if worker}
-    for seed in range(rounds + 1):
-        for worker in list(played)[:: 1 if seed % 2 else -1]:
-            answer = worker.ask("play", part=dataclasses.asdict(part), seed=seed)
-            answer["calls"] = [[Reply(*reply) for reply in call] for call in answer["calls"]]
-            played[worker].append(Round(**answer))
+    for seed, worker in beside_tunix.alternated(ours, tunix, rounds):
+        answer = worker.ask("play", part=dataclasses.asdict(part), seed=seed)
+        answer["calls"] = [[Reply(*reply) for reply in call] for call in answer["calls"]]
+        played[worker].append(Round(**answer))
     return played[ours][1:], played[tunix][1:] if tunix else []
 
 
@@ -234,15 +199,6 @@ def scaling_parts() -> list[Part]:
              prompt=4 * (row - REPLY) // 5)
         for row in ROWS
     ]  # fmt: skip
-
-
-def print_header(cells: Sequence[str]) -> None:
-    print("| " + " | ".join(cells) + " |\n" + "|---" * len(cells) + "|", flush=True)
-
-
-def print_row(cells: Sequence) -> None:
-    text = [cell if isinstance(cell, str | int) else f"{cell:.3g}" for cell in cells]
-    print("| " + " | ".join(map(str, text)) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,27 +6,20 @@ and operations at the rates of the machine, measured first; and the whole job, w
 past before and writes what is new behind. The layers run in one scan (`stacked`) or are unrolled,
 see `models.unstack`. The engine case is a ragged load as in `sampler_workload`.
 
-A case that fails says why, and the others go on; none begins after `--seconds`. `--only=TEXT` runs
-the cases whose name contains it, `--json=FILE` keeps all numbers, `--tiny` runs the same code on
-any device in seconds. Takes five minutes and less than 60 GB of device memory.
+Options are those of `benchmarks.gpu`. Takes five minutes and less than 60 GB of device memory.
 """
 
-import argparse
 import dataclasses
 import functools
-import gc
-import json
-import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 
+from benchmarks import gpu
 from benchmarks import sampler_roofline as roofline
-from benchmarks.sampler import print_header, print_row
 from benchmarks.sampler_workload import ModelShape, Part, Reply, draw_prompts
 from spade_jax import models, parallel
 from spade_jax.sampler import Engine, EngineSettings, Request
@@ -157,47 +150,15 @@ def tiny_sizes() -> Sizes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status: 1 if a case failed, 2 without a GPU."""
-    options = _options(arguments)
-    device = jax.devices()[0]
-    if device.platform != "gpu" and not options.tiny:
-        print("sampler_gpu needs a CUDA GPU and `pip install 'jax[cuda12]'`; --tiny does not")
+    options = gpu.options(__doc__.splitlines()[0], arguments)
+    if gpu.missing("sampler_gpu", options):
         return 2
     sizes = tiny_sizes() if options.tiny else full_sizes()
     end = time.monotonic() + options.seconds
     peaks = measured_peaks(sizes)
-    about = {
-        "device": device.device_kind, "jax": jax.__version__, "tflops": peaks.flops / 1e12,
-        "gb_s": peaks.bandwidth / 1e9, "xla_flags": os.environ.get("XLA_FLAGS", ""),
-    }  # fmt: skip
-    print(json.dumps(about), flush=True)
-    print_header(["case", *COLUMNS])
-    rows, bench = {}, Bench(sizes, peaks)
-    for case in sizes.cases:
-        if options.only not in case.name:
-            continue
-        late = time.monotonic() > end
-        row = {"skipped": "out of time"} if late else attempt(bench, case)
-        rows[case.name] = row
-        print_row([case.name, *_cells(row)])
-        if options.json:
-            options.json.write_text(json.dumps({"about": about, "cases": rows}, indent=1))
-    return int(any("error" in row for row in rows.values()))
-
-
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tiny", action="store_true", help="a tiny model, on any device")
-    parser.add_argument("--only", default="", help="run the cases whose name contains this")
-    parser.add_argument("--seconds", type=float, default=300, help="no case begins after them")
-    parser.add_argument("--json", type=Path, help="a file for all numbers")
-    return parser.parse_args(arguments)
-
-
-def _cells(row: dict) -> list:
-    """The table's, or the one word why there are none."""
-    if reason := row.get("error") or row.get("skipped"):
-        return [reason]
-    return [row.get(key, "-") for key in COLUMNS.values()]
+    bench = Bench(sizes, peaks)
+    cases = [(case.name, functools.partial(measure, bench, case)) for case in sizes.cases]
+    return gpu.run("sampler", gpu.about(peaks), cases, COLUMNS, options, end)
 
 
 def measured_peaks(sizes: Sizes) -> roofline.Peaks:
@@ -205,16 +166,8 @@ def measured_peaks(sizes: Sizes) -> roofline.Peaks:
     return roofline.Peaks(flops, roofline.bandwidth(sizes.triad), {})
 
 
-def attempt(bench: "Bench", case: Case) -> dict:
-    """The case's numbers, or its error: device time is too scarce for one to end them all."""
-    gc.collect()  # what the last one left in cycles
-    try:
-        row = (measure_engine if case.kind == "engine" else measure_job)(bench, case)
-    except Exception as error:
-        said = str(error).strip().splitlines() or [""]
-        return {"error": f"{type(error).__name__}: {said[0][:300]}"}
-    memory = jax.devices()[0].memory_stats() or {}  # none on CPU
-    return row | {"peak_gb": memory.get("peak_bytes_in_use", 0) / 1e9}
+def measure(bench: "Bench", case: Case) -> dict:
+    return (measure_engine if case.kind == "engine" else measure_job)(bench, case)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -320,7 +273,7 @@ def measure_job(bench: Bench, case: Case) -> dict:
     job = Job(sizes, bench.layout(case.unstack), case)
     best = functools.partial(roofline.best_seconds, least=sizes.least)
     past = job.take()
-    first_s, (recent, outputs) = timed(job.compute, past)
+    first_s, (recent, outputs) = gpu.timed(job.compute, past)
     if outputs is not None and (outputs.count != sizes.chunk).any():
         raise RuntimeError(f"rows sampled {outputs.count} tokens of {sizes.chunk}")
     seconds = best(job.compute, past)
@@ -338,12 +291,6 @@ def measure_job(bench: Bench, case: Case) -> dict:
     }  # fmt: skip
 
 
-def timed(function: Callable, *arguments) -> tuple[float, object]:
-    began = time.perf_counter()
-    result = jax.block_until_ready(function(*arguments))
-    return time.perf_counter() - began, result
-
-
 def limit(sizes: Sizes, case: Case, peaks: roofline.Peaks) -> float:
     """Least seconds of the case's program: see `roofline.roof`. A prefill needs no head; a decode
     reads all parameters, and the keys and values so far, once per step."""
@@ -357,7 +304,7 @@ def measure_engine(bench: Bench, case: Case) -> dict:
     sizes = bench.sizes
     engine = Engine(sizes.config, bench.mesh, sizes.settings)
     engine.load(bench.layout(case.unstack).params, 0)
-    first_s, _ = timed(engine.warm_up)
+    first_s, _ = gpu.timed(engine.warm_up)
     before = engine.compiles()
     prompts = draw_prompts(sizes.part, sizes.config.vocab_size, 0)
     budgets = ragged_budgets(sizes.part)

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 import jax
 from jax.profiler import ProfileData
 
-from benchmarks.sampler import print_header, print_row
 from benchmarks.sampler_engine import make_engine
 from benchmarks.sampler_gpu import decode_inputs
 from benchmarks.sampler_workload import PARTS, ModelShape, Part, play
+from benchmarks.tables import print_header, print_row
 
 ROWS, PAST = 8, 128  # of the decode program that is looked into
 GROUPS = (

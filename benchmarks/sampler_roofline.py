@@ -76,27 +76,27 @@ def decode_steps(call: Sequence[Reply], slots: int) -> int:
 def _prefill(shape: ModelShape, call: Sequence[Reply]) -> tuple[float, float]:
     """Operations and bytes. A prompt's last token belongs to the first decode step."""
     tokens = sum(reply.prompt - 1 - reply.known for reply in call)
-    seen = sum(_seen(reply.known, reply.prompt - 1) for reply in call)
-    flops = 2 * block_params(shape) * tokens + _attention_flops(shape) * seen
+    seen = sum(pairs(reply.known, reply.prompt - 1) for reply in call)
+    flops = 2 * block_params(shape) * tokens + attention_flops(shape) * seen
     moved = block_params(shape) * (tokens > 0) + _kv_numbers(shape) * tokens
     return flops, BYTES[shape.dtype] * moved
 
 
 def _decode(shape: ModelShape, call: Sequence[Reply], slots: int) -> tuple[float, float]:
     tokens = sum(reply.sampled for reply in call)
-    seen = sum(_seen(reply.prompt - 1, reply.prompt + reply.sampled - 1) for reply in call)
+    seen = sum(pairs(reply.prompt - 1, reply.prompt + reply.sampled - 1) for reply in call)
     weights = block_params(shape) + head_params(shape)
-    flops = 2 * weights * tokens + _attention_flops(shape) * seen
+    flops = 2 * weights * tokens + attention_flops(shape) * seen
     moved = weights * decode_steps(call, slots) + _kv_numbers(shape) * seen
     return flops, BYTES[shape.dtype] * moved
 
 
-def _seen(start: int, end: int) -> int:
+def pairs(start: int, end: int) -> int:
     """Sum over the positions start..end-1 of the tokens that each attends to, itself included."""
     return (end * (end + 1) - start * (start + 1)) // 2
 
 
-def _attention_flops(shape: ModelShape) -> int:
+def attention_flops(shape: ModelShape) -> int:
     """Of one query and one key: a score and a weighted sum in every head and layer."""
     return 4 * shape.num_layers * shape.num_heads * shape.head_dim
 

@@ -1,7 +1,7 @@
 """google-tunix's own sampler as `benchmarks.sampler_workload` asks for an engine.
 
 It decodes one static batch at a time, left-padded, and reads whole histories anew. It runs in an
-environment of its own (sampler_tunix.txt); nothing else imports this file.
+environment of its own (tunix.txt); nothing else imports this file.
 """
 
 import jax

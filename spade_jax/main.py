@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
                 f"--workdir={WORKDIR.value}: expected a folder; a bucket is mounted as one first"
                 " (docs/tpu.md)"
             )
-        config = _config()
+        config = read_config()
         validate(config)
         with joined(config.distributed) as hosts, _one_voice(hosts):
             options = modes.Options(
@@ -77,7 +77,7 @@ def _one_voice(hosts: Hosts) -> contextlib.AbstractContextManager:
     return contextlib.redirect_stdout(io.StringIO())
 
 
-def _config():
+def read_config():
     """The recipe with its overrides; a file that is missing or broken is a ConfigError."""
     try:
         CONFIG.value.keys()  # a recipe that failed to load says so at its first use only

@@ -50,6 +50,11 @@ def open_pretrained(config: ConfigDict, mesh) -> Language:
 def _kept(checkpoint: str, cache: pathlib.Path) -> pathlib.Path:
     """A folder with weights and tokenizer; what came as GGUF is converted into the cache."""
     path = KNOWN[checkpoint](cache) if checkpoint in KNOWN else pathlib.Path(checkpoint)
+    if not path.exists():
+        raise TextError(
+            f"model.checkpoint={checkpoint}: expected a folder or file that is there; a model of"
+            f" the Hugging Face Hub comes by `hf download OWNER/NAME --local-dir {checkpoint}`"
+        )
     if path.suffix != ".gguf":
         if not (path / TOKENIZER).is_file():
             raise TextError(f"{path / TOKENIZER} is missing: expected the tokenizer beside weights")

@@ -66,12 +66,15 @@ class Rooms:
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
         """The engines of these roles sample with the learner's parameters from now on."""
-        if self.to_replica.moves:
-            for engine in self.engines.values():
-                engine.unload()  # there may be no room for the old and the new
+        self.rest(*self.engines)  # there may be no room for the old and the new
         params = self.to_replica(learner.params)
         for role in roles:
             self.engines[role].load(params, int(learner.version))
+
+    def rest(self, *roles: str) -> None:
+        """The engines of these roles let go of parameters and cache: others need the room."""
+        for role in roles:
+            self.engines[role].unload()
 
 
 def _pick(section: ConfigDict, settings_class, **more):
@@ -103,6 +106,13 @@ def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engi
         return Engine(model, mesh, EngineSettings(**config.sampler[role]))
     except SettingsError as error:
         raise ConfigError(f"sampler.{role}.{error}") from error
+
+
+def open_learner(config: ConfigDict, mesh, model: ModelConfig) -> Learner:
+    return Learner(
+        model, mesh, "policy", _pick(config.learner, LossSettings),
+        _pick(config.learner, OptimizerSettings),
+    )  # fmt: skip
 
 
 def _check_divides(mesh, name: str, counts: Mapping[str, int]) -> None:
@@ -178,10 +188,7 @@ def build(
     with hosts.leader_first("warm start's rows"):
         warm, language = _open_language(config, workdir, prompts, mesh)
     designer = config.designer
-    learner = Learner(
-        language.model, mesh, "policy", _pick(config.learner, LossSettings),
-        _pick(config.learner, OptimizerSettings),
-    )  # fmt: skip
+    learner = open_learner(config, mesh, language.model)
     to_replica = parallel.ToReplica(
         learner.shardings.params, replicas, functools.partial(models.cast, language.model)
     )

@@ -113,7 +113,8 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
 
 
 def sampling(engines: Mapping[str, Engine], hosts: Hosts) -> Metrics:
-    """What each role's engines did since they got this step's weights, in all processes. How full
+    """What each role's engines did since they got this step's weights, in all processes; how long
+    they waited for environments is a mean over processes. How full
     the agent's slots were, and what they could share, depends on when environments answered; no
     result does."""
     metrics: Metrics = {}
@@ -129,16 +130,19 @@ def sampling(engines: Mapping[str, Engine], hosts: Hosts) -> Metrics:
             )
         }  # fmt: skip
         metrics[f"sampler/{role}/slot_use"] = stats.slot_use()
+        metrics[f"sampler/{role}/waited_seconds"] = stats.waited_seconds / len(counted)
         metrics[f"sampler/{role}/programs"] = max(programs)
     return metrics
 
 
 def rates(metrics: Metrics, times: Metrics) -> Metrics:
-    """Sampled tokens and environment steps per second of the phases that make them."""
+    """Sampled tokens and environment steps per second of the phases that make them, and the share
+    of the step in which the agent's sampler had nothing to do but wait for environments."""
     counts = {
         "rate/designer_tokens": ("sampler/designer/sampled_tokens", "time/design"),
         "rate/agent_tokens": ("sampler/agent/sampled_tokens", "time/play"),
         "rate/environment_steps": ("agent/steps", "time/play"),
+        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", "time/step"),
     }
     return {
         name: metrics[count] / times[phase]

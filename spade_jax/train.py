@@ -59,6 +59,7 @@ def iteration(
             fresh = make_designs(rooms, state, progress, f"{step:05d}", regeneration)
             records.designs += fresh
         live = _alive(records.designs, step, config.curriculum.regen_interval)
+    rooms.rest("designer")
 
     with progress.phase("play"):
         episodes = _play_arms(rooms, live, step)
@@ -68,6 +69,7 @@ def iteration(
     known = Memory.from_json(records.memory, rooms.memory_settings).records
     for design in due:
         design.reward, design.trained = _reward(rooms, design, known), True
+    rooms.rest("agent")
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes, due)
     rooms.hosts.agree(f"the update of step {step}", learned)

@@ -54,11 +54,12 @@ class Player:
 
     def _play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
         wanted = [(program, request) for program in programs for request in program.plays]
-        sessions = self._pool.open(
-            [program.source for program, _ in wanted],
-            [program.shareable for program, _ in wanted],
-            settings.max_turns,
-        )
+        with self._engine.waiting():
+            sessions = self._pool.open(
+                [program.source for program, _ in wanted],
+                [program.shareable for program, _ in wanted],
+                settings.max_turns,
+            )
         tasks = [
             Task(Seat(session, request.hint), request.seed, request.sample_seed, settings)
             for session, (_, request) in zip(sessions, wanted, strict=True)

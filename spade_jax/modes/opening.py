@@ -10,16 +10,15 @@ import rich
 from ml_collections import ConfigDict
 from rich.markup import escape
 
-from spade_jax import parallel
+from spade_jax import parallel, settings
 from spade_jax import rooms as rooms_lib
 from spade_jax.checkpoint import CheckpointError, Checkpoints
 from spade_jax.language import Language
 from spade_jax.models import Params
-from spade_jax.parallel import Hosts
+from spade_jax.parallel import HostError, Hosts
 from spade_jax.pretrained import open_pretrained
 from spade_jax.rooms import Rooms
 from spade_jax.sampler import Engine
-from spade_jax.settings import shared_settings, tie_to_config
 from spade_jax.state import Records, RunState
 
 
@@ -41,11 +40,17 @@ class Options:
 
 @contextlib.contextmanager
 def open_rooms(config: ConfigDict, workdir: pathlib.Path, hosts: Hosts) -> Iterator[Rooms]:
-    """Builds the parts of a run, and ends their processes."""
-    hosts.agree("settings", shared_settings(config))
+    """Builds the parts of a run, and ends their processes.
+
+    Raises:
+        HostError: processes have other settings, or do not share the workdir.
+    """
+    hosts.agree("settings", settings.shared_settings(config))
     with hosts.leader_first("settings"):
+        if not hosts.leader and not (workdir / settings.FILE).exists():
+            raise HostError(f"process {hosts.index} does not see {workdir}: expected a shared one")
         workdir.mkdir(parents=True, exist_ok=True)
-        tie_to_config(config, workdir)
+        settings.tie_to_config(config, workdir)
     pool = rooms_lib.open_pool(config)
     try:
         if hosts.leader:

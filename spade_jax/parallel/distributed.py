@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -19,15 +20,17 @@ from ml_collections import ConfigDict
 from spade_jax.parallel.hosts import Group, HostError, Hosts
 
 GRACE = 5.0  # seconds for a process to stop by itself once another one has failed
-LATER = 60  # seconds after us that JAX misses a process, and aborts all others
+LATER = 60  # seconds after us that JAX misses a process, and aborts the others
 
 
 @contextlib.contextmanager
 def joined(section: ConfigDict) -> Iterator[Hosts]:
     """The processes of `config.distributed`; one alone when it is not enabled.
 
+    If they do not find each other in time, the process ends with exit code 1, and says so.
+
     Raises:
-        HostError: the others are not found in time.
+        HostError: the settings fit neither each other nor the cluster.
     """
     if not section.enabled:
         yield Hosts()
@@ -51,20 +54,27 @@ def joined(section: ConfigDict) -> Iterator[Hosts]:
 def _initialize(section: ConfigDict) -> None:
     # The run has its own way to stop after a signal.
     jax.config.update("jax_enable_preemption_service", False)
+    given = (
+        f"distributed.coordinator={section.coordinator!r}, num_processes={section.num_processes},"
+        f" process_id={section.process_id}"
+    )
+    late = f"not all processes came within distributed.start_s={section.start_s}: {given}"
+    timer = threading.Timer(section.start_s, _end, [late])
+    timer.daemon = True
+    timer.start()
     try:
         jax.distributed.initialize(
             section.coordinator or None,
             section.num_processes if section.num_processes >= 0 else None,
             section.process_id if section.process_id >= 0 else None,
-            initialization_timeout=section.start_s,
+            initialization_timeout=section.start_s + LATER,
             heartbeat_timeout_seconds=section.heartbeat_s + LATER,
             shutdown_timeout_seconds=LATER,
         )
     except (RuntimeError, ValueError) as error:
-        raise HostError(
-            f"distributed.coordinator={section.coordinator!r},"
-            f" num_processes={section.num_processes}, process_id={section.process_id}: {error}"
-        ) from error
+        raise HostError(f"{given}: {error}") from error
+    finally:
+        timer.cancel()
 
 
 class _Coordinator:

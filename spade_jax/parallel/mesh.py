@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import flax.linen as nn
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
+from jax.experimental import mesh_utils, multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 AXES = ("data", "fsdp", "tensor", "expert")
@@ -55,9 +55,9 @@ def make_mesh(sizes: Mapping[str, int], devices=None) -> Mesh:
         raise MeshError(
             f"mesh={dict(sizes)} needs {total} devices, this process group has {len(devices)}"
         )
-    return jax.make_mesh(
-        tuple(shape), AXES, axis_types=(AxisType.Auto,) * len(AXES), devices=devices
-    )
+    # jax.make_mesh refuses sizes that split a slice's axis, as 32 x 2 on 8 x 8 chips.
+    wired = mesh_utils.create_device_mesh(shape, devices, allow_split_physical_axes=True)
+    return Mesh(wired, AXES, axis_types=(AxisType.Auto,) * len(AXES))
 
 
 def row_shards(mesh: Mesh) -> int:

@@ -52,7 +52,9 @@ class Learner:
             self._gradient_step, out_shardings=(self.shardings.params, None)
         )
         self._add = jax.jit(lambda a, b: jax.tree.map(jnp.add, a, b), donate_argnums=0)
-        self._apply = jax.jit(self._apply_step, out_shardings=(self.shardings, None))
+        self._apply = jax.jit(
+            self._apply_step, donate_argnums=0, out_shardings=(self.shardings, None)
+        )
         self._fused = jax.jit(
             self._fused_step, donate_argnums=0, out_shardings=(self.shardings, None)
         )
@@ -70,7 +72,8 @@ class Learner:
         return jax.tree.map(placed, self.shardings, shapes)
 
     def adopt(self, params: models.Params) -> LearnerState:
-        """A fresh optimizer around existing parameters (for example a warm start)."""
+        """A fresh optimizer around existing parameters (for example a warm start), which may become
+        the state's own and be consumed with it."""
         params = jax.device_put(params, self.shardings.params)
         fresh = jax.jit(
             lambda params: (self._optimizer.init(params), jnp.int32(0)),
@@ -79,9 +82,10 @@ class Learner:
         return LearnerState(params, *fresh(params))
 
     def reference(self, params: models.Params) -> models.Params:
-        """What the KL term needs of parameters that stay as they are: the dtype of computing,
-        sharded as the parameters. A leaf that has it is not copied."""
-        return models.cast(self.config, params)
+        """What the KL term needs of parameters that stay as they are: a copy in the dtype of
+        computing, sharded as the parameters, which later updates do not consume."""
+        cast = models.cast(self.config, params)
+        return jax.tree.map(lambda new, old: jnp.copy(new) if new is old else new, cast, params)
 
     def abstract_reference(self) -> models.Params:
         """Shapes, types and shardings of `reference`, for a restore."""
@@ -104,12 +108,28 @@ class Learner:
         return gradients if total is None else self._add(total, gradients)
 
     def apply(self, state: LearnerState, gradients) -> tuple[LearnerState, dict]:
-        """One optimizer step; statistics hold `grad_norm` before clipping and `update_norm`."""
+        """One optimizer step, which consumes `state`; statistics hold `grad_norm` before clipping
+        and `update_norm`."""
         return self._apply(state, gradients)
 
     def step(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict]:
         """Gradient and update of a single micro-batch in one program; consumes `state`."""
         return self._fused(state, self._put(batch))
+
+    def lower_gradients(self, rows: int, length: int) -> jax.stages.Lowered:
+        """The program of `gradients` on micro-batches `[rows, length]`, from shapes alone."""
+
+        def array(kind):
+            return jax.ShapeDtypeStruct((rows, length), kind, sharding=self._batch_sharding)
+
+        batch = Batch(*[array(jnp.int32)] * 4, *[array(jnp.float32)] * 3)
+        reference = self.abstract_reference() if self.settings.kl else None
+        return self._gradients.lower(self.abstract().params, batch, 1.0, reference)
+
+    def lower_apply(self) -> jax.stages.Lowered:
+        """The program of `apply`, from shapes alone."""
+        state = self.abstract()
+        return self._apply.lower(state, state.params)
 
     def _put(self, batch: Batch) -> Batch:
         return parallel.place(batch, self._batch_sharding)

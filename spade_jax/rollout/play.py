@@ -115,13 +115,17 @@ class _Table:
     def _listen(self, fresh: int, engine_rests: bool) -> list[tuple[Task, Feedback]]:
         """Answers of the world, which is given a moment for `fresh` questions that are new."""
         if engine_rests:
-            return self._world.poll(None)
-        answers, end = self._world.poll(0.0), time.monotonic() + MOMENT
+            return self._poll(None)
+        answers, end = self._poll(0.0), time.monotonic() + MOMENT
         while len(answers) < fresh and (left := end - time.monotonic()) > 0:
-            if not (more := self._world.poll(left)):
+            if not (more := self._poll(left)):
                 break
             answers += more
         return answers
+
+    def _poll(self, timeout: float | None) -> list[tuple[Task, Feedback]]:
+        with self._engine.waiting():
+            return self._world.poll(timeout)
 
     def _take_answer(self, task: Task, answer: Feedback) -> None:
         self._asked.remove(task)

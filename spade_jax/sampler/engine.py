@@ -19,6 +19,7 @@ import dataclasses
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from concurrent import futures
 
 import jax
@@ -67,6 +68,7 @@ class Engine:
         # Programs with collectives must reach all devices in one order.
         self._in_order = threading.Lock() if mesh.size > 1 else contextlib.nullcontext()
         self._jobs: dict[futures.Future, Job] = {}
+        self._clock, self._rests_since = time.monotonic, time.monotonic()
         self._ended: list[Turn] = []  # not handed out yet
         self._params, self._loaded, self._version = None, None, -1
         self._queue: deque[Handle] = deque()
@@ -84,6 +86,17 @@ class Engine:
         """Requests that wait for a slot."""
         return len(self._queue)
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Adds the seconds inside in which no job is under way to `stats.waited_seconds`. For a
+        caller that waits for something else than the engine, which starts no job meanwhile."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            if all(work.done() for work in self._jobs):
+                self.stats.waited_seconds += self._clock() - max(began, self._rests_since)
+
     def load(self, params: models.Params, version: int) -> None:
         """Samples from these parameters from now on; every turn is stamped with `version`.
 
@@ -97,13 +110,14 @@ class Engine:
         self._version, self.stats = version, Stats()
 
     def unload(self) -> None:
-        """Lets go of the parameters, which may thus be freed; `load` comes next.
+        """Lets go of the parameters and of the cache, so that both may be freed; `load` comes next.
 
         Raises:
             RuntimeError: as `load`.
         """
         self._rest()
         self._loaded = self._params = None
+        self._memory.release()
 
     def submit(self, request: Request) -> Handle:
         """Queues a request.
@@ -193,6 +207,7 @@ class Engine:
         for kind in self._planner.kinds():
             self._launch(Job(kind, [None] * self._planner.rows(kind)))
             self._collect(None)
+        self._memory.release()
         self.stats, self._warm = before, True
 
     def compiles(self) -> int:
@@ -315,13 +330,17 @@ class Engine:
         or the next job's past would wait for it."""
         with self._in_order:
             recent = self._programs.prefill(self._params, past, tokens, lengths)
-        return jax.block_until_ready(recent), None
+        jax.block_until_ready(recent)
+        self._rests_since = self._clock()
+        return recent, None
 
     def _decode(self, past, inputs):
         """In a worker, as `_prefill`."""
         with self._in_order:
             recent, outputs = self._programs.decode(self._params, past, inputs)
-        return jax.block_until_ready(recent), jax.device_get(outputs)
+        recent, outputs = jax.block_until_ready(recent), jax.device_get(outputs)
+        self._rests_since = self._clock()
+        return recent, outputs
 
     def _collect(self, timeout: float | None) -> None:
         """Takes in the jobs that are done, after waiting for one."""

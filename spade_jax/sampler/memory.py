@@ -52,9 +52,14 @@ class Memory:
         """`pages` and `slots`: of each shard. `chunk`: longest row of a prefill."""
         self._programs, self._page, self._chunk = programs, page, chunk
         self._count, self._slots, self._count_parked = pages, slots, count_parked
-        self._cache = programs.empty_cache()
+        self._cache: Cache | None = None
         self._rows: list[list[Row]] = [[] for _ in range(programs.shards)]
         self.forget()
+
+    def release(self) -> None:
+        """Gives the cache's memory back, until a row is opened. Only when none is open."""
+        self.forget()
+        self._cache = None
 
     def forget(self) -> None:
         """Drops all prefixes: other parameters will fill the pages. Only when no row is open."""
@@ -71,6 +76,7 @@ class Memory:
         shard = min(range(len(self._rows)), key=lambda shard: len(self._rows[shard]))
         if len(self._rows[shard]) >= self._slots:
             return None
+        self._allocate_cache()
         row = Row(shard, order)
         awaited = self._begin(row, tokens)
         needed = self._pages_for(len(tokens) + self._chunk) - len(row.pages)
@@ -168,10 +174,15 @@ class Memory:
 
     def warm_up(self) -> None:
         """Compiles what copies and parks pages."""
+        self._allocate_cache()
         row = Row(shard=0, order=0, length=1, pages=[NOBODYS])
         self._copy(0, NOBODYS, NOBODYS)
         row.parked = self._to_host(row)
         self._unpark(row)
+
+    def _allocate_cache(self) -> None:
+        if self._cache is None:
+            self._cache = self._programs.empty_cache()
 
     def _pages_for(self, length: int) -> int:
         return -(-length // self._page)

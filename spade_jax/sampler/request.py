@@ -151,6 +151,8 @@ class Stats:
         kept_tokens: already in the cache when a turn went on, instead of being prefilled again.
         parked_pages: copied to the host because the cache was full.
         seconds: inside `Engine.advance`.
+        waited_seconds: without a job under way while the caller waited for something else, see
+            `Engine.waiting`: for `play`, while episodes waited for their environments.
     """
 
     sampled_tokens: int = 0
@@ -161,6 +163,7 @@ class Stats:
     dispatches: int = 0
     parked_pages: int = 0
     seconds: float = 0.0
+    waited_seconds: float = 0.0
 
     def slot_use(self) -> float:
         """Share of decode work that produced a kept token, in [0, 1]."""

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks import sampler, sampler_engine, sampler_roofline
 from benchmarks.sampler_roofline import Peaks
-from benchmarks.sampler_worker import Worker, WorkerError
 from benchmarks.sampler_workload import (
     PARTS,
     ModelShape,
@@ -18,6 +17,7 @@ from benchmarks.sampler_workload import (
     draw_prompts,
     play,
 )
+from benchmarks.worker import Worker, WorkerError
 
 TINY = ModelShape(2, 32, 2, 1, 8, 48, vocab=512)
 

@@ -11,11 +11,12 @@ from tests.processes import free_address, started
 WALL = 90.0  # seconds
 
 
-def outcome(what, logs):
-    """Exit code and text of each of the two processes that do `what` (see worker.py)."""
+def outcome(what, logs, present=2):
+    """Exit code and text of each of the first `present` of two processes that do `what` (see
+    worker.py)."""
     address = free_address()
     worker = [sys.executable, "-m", "tests.parallel.worker", what, address]
-    commands = [[*worker, str(index)] for index in range(2)]
+    commands = [[*worker, str(index)] for index in range(present)]
     with started(commands, logs, devices=2) as run:
         return run.wait(WALL), run.texts()
 
@@ -41,7 +42,13 @@ def test_the_death_of_one_process_ends_the_other_which_says_it(tmp_path):
     assert "HostError: process 1 died" in texts[0]
 
 
-def test_processes_that_are_not_found_are_an_error_with_the_settings():
+def test_a_process_whose_partner_is_missing_ends(tmp_path):
+    codes, texts = outcome("nothing", tmp_path, present=1)
+    assert codes == [1]
+    assert "HostError: not all processes came within distributed.start_s=3: " in texts[0]
+
+
+def test_numbers_that_do_not_fit_are_named():
     section = base.get_config().distributed
     section.enabled, section.num_processes, section.process_id = True, 2, 5
     section.coordinator = free_address()

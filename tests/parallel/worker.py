@@ -70,11 +70,15 @@ def die(hosts: Hosts) -> None:
     hosts.all("wait", None)
 
 
+def nothing(hosts: Hosts) -> None:
+    pass
+
+
 def main(what: str, coordinator: str, index: str) -> None:
     section = base.get_config().distributed
     section.enabled, section.coordinator = True, coordinator
     section.num_processes, section.process_id = 2, int(index)
-    section.heartbeat_s = 5
+    section.heartbeat_s, section.start_s = 5, 3 if what == "nothing" else 60
     with parallel.joined(section) as hosts:
         globals()[what](hosts)
 

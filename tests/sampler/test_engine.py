@@ -169,6 +169,17 @@ def test_parameters_change_only_between_episodes_and_stamp_every_turn(engine, pa
     engine.load(params, 7)
 
 
+def test_an_engine_at_rest_holds_nothing_and_samples_the_same_again(engine, params):
+    (before,) = run(engine, [request(0)])
+    engine.unload()
+    assert engine._memory._cache is None and engine._params is None
+    with pytest.raises(RuntimeError, match="load parameters first"):
+        engine.submit(request(0))
+    engine.load(params, 7)
+    (after,) = run(engine, [request(0)])
+    assert (after.tokens, after.logprobs) == (before.tokens, before.logprobs)
+
+
 def test_narrow_requests_sample_from_their_own_policy_beside_wide_ones(engine, params):
     wide = [request(seed, stop=()) for seed in range(6)]
     narrow = [dataclasses.replace(item, top_k=1, seed=99) for item in wide]

@@ -1,0 +1,40 @@
+r"""SPADE's games recipe on Qwen3-4B-Instruct-2507, with the published settings.
+
+Command    python -m spade_jax.main --config=configs/games_qwen3_4b.py --workdir=runs/games_4b
+           on every host of the slice. First, once, bring the model to `model.checkpoint`:
+           hf download Qwen/Qwen3-4B-Instruct-2507 \
+               --local-dir models/Qwen3-4B-Instruct-2507
+Hardware   64 chips of TPU v5e or more: docs/pods.md has the meshes, and what was compiled for them.
+           python -m spade_jax.aot --config=configs/games_qwen3_4b.py --topology=v5e:8x8
+Time       not run yet: docs/pods.md estimates a step
+Differs    16 plays per environment and arm, where the published run has 8 without the hint: there
+           192 / 24 follows from its batch of 192 trajectories, here the batch follows from this
+"""
+
+from configs import base
+
+
+def get_config():
+    c = base.get_config()
+    c.prompts = "chat"
+    c.model.preset = "qwen3_4b_2507"
+    c.model.checkpoint = "models/Qwen3-4B-Instruct-2507"
+    c.text.chat = "qwen3"
+    c.distributed.enabled = True
+    c.mesh.data, c.mesh.fsdp, c.mesh.tensor = 1, -1, 2
+    c.replica.tensor = 4
+
+    c.warm_start.steps = 0  # the public model follows the prompts as it is
+    c.warm_start.designs = c.warm_start.episodes = 1
+    c.grounding.sources = ("machine",)
+    c.designer.top_k = c.agent.top_k = 20
+    c.designer.top_p = c.agent.top_p = 0.95
+    c.sandbox.call_cpu = 30.0
+
+    for role, slots in (("designer", 8), ("agent", 64)):
+        c.sampler[role].num_slots = slots
+        c.sampler[role].cache_gib = 16.0
+        c.sampler[role].past_tokens = 65_536
+        c.learner[role].rows = 32
+    c.warm_start.tokens = 32 * 32_767
+    return c

@@ -1,0 +1,194 @@
+"""python -m spade_jax.aot.table LINES.jsonl ...: the tables of docs/pods.md from the check's lines.
+
+How long a step takes is an estimate: peak rates of the chip times the shares below, nothing run at
+the same time as anything else, and episodes as long as assumed here.
+"""
+
+import dataclasses
+import functools
+import math
+import pathlib
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from spade_jax.aot.chips import CHIPS, GIB
+from spade_jax.aot.report import Line, Moved
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumptions:
+    """Attributes:
+    plays, hinted, designs: episodes and designs of one step; those that occur at every fourth
+        step only count a quarter.
+    play_tokens, design_tokens: of one, and `sampled`, the share that the model writes.
+    filled: of a packed row.
+    of_flops, of_hbm, of_ici: share of the chip's peak that is reached.
+    latency: seconds that a collective takes however little it moves.
+    """
+
+    plays: float = 24 * 16
+    hinted: float = 24 * 16 / 4
+    designs: float = 24 * 2 / 4
+    play_tokens: float = 8192
+    design_tokens: float = 16_384
+    sampled: float = 0.5
+    filled: float = 0.9
+    of_flops: float = 0.4
+    of_hbm: float = 0.6
+    of_ici: float = 0.4
+    latency: float = 5e-6
+
+
+ASSUMED = Assumptions()
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """Seconds of one step."""
+
+    update: float
+    sampling: float
+    prefill: float
+    reshard: float
+
+    @property
+    def total(self) -> float:
+        return self.update + self.sampling + self.prefill + self.reshard
+
+
+def seconds(line: Line, assumed: Assumptions = ASSUMED) -> float:
+    """Of one run: computing or its memory traffic, whichever is longer, then what it moves."""
+    chip = CHIPS[line.topology.partition(":")[0]]
+    compute = line.flops / (chip.flops * assumed.of_flops)
+    traffic = line.memory.traffic / (chip.hbm_bandwidth * assumed.of_hbm)
+    # A ring sends what it reduces twice, and what it gathers once.
+    moved = sum(line.moved.values()) + line.moved.get("all-reduce", 0)
+    wire = moved / (chip.ici_bandwidth * assumed.of_ici) + line.collectives * assumed.latency
+    return max(compute, traffic) + wire
+
+
+def estimate(lines: dict[str, Line], assumed: Assumptions = ASSUMED) -> Step | None:
+    """Of a recipe on a slice, from its lines by program; None where one is missing."""
+    needed = ("gradients", "apply", "prefill", "decode", "reshard")
+    if any(name not in lines or lines[name].memory is None for name in needed):
+        return None
+    gradients, apply, prefill, decode, reshard = (lines[name] for name in needed)
+    takes = functools.partial(seconds, assumed=assumed)
+    trained = assumed.plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
+    rows = trained / (gradients.shapes["length"] * assumed.filled)
+    batches = math.ceil(rows / gradients.shapes["rows"])
+    replicas = gradients.chips / decode.chips
+    plays = assumed.plays + assumed.hinted
+    tokens = plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
+    # At half of an episode's length as many rows share a dispatch as fill the same past.
+    together = decode.shapes["rows"] * decode.shapes["past"] / (assumed.play_tokens / 2)
+    together = min(together, plays / replicas)
+    chunk = prefill.shapes["rows"] * prefill.shapes["length"]
+    return Step(
+        update=batches * takes(gradients) + takes(apply),
+        sampling=tokens * assumed.sampled / replicas / together * takes(decode),
+        prefill=tokens * (1 - assumed.sampled) / replicas / chunk * takes(prefill),
+        reshard=takes(reshard),
+    )
+
+
+def read(paths: Iterable[str]) -> dict[tuple[str, str], dict[str, Line]]:
+    """Lines by recipe and slice, then by program; a later line replaces an earlier one."""
+    found: dict[tuple[str, str], dict[str, Line]] = {}
+    for path in paths:
+        for text in pathlib.Path(path).read_text().splitlines():
+            line = msgspec.json.decode(text, type=Line)
+            found.setdefault((line.recipe, line.topology), {})[line.program] = line
+    return found
+
+
+def tables(found: dict[tuple[str, str], dict[str, Line]]) -> str:
+    """Markdown: memory and meshes, time, and what is moved whole."""
+    memory = [_memory_row(*key, lines) for key, lines in found.items()]
+    time = [_time_row(*key, lines) for key, lines in found.items()]
+    whole = [row for lines in found.values() for line in lines.values() for row in _whole(line)]
+    return "\n\n".join(
+        [
+            _markdown(
+                ("recipe", "slice", "settings", "mesh", "replica", "gradients", "apply",
+                 "prefill", "decode", "reshard", "fits"), memory,
+            ),
+            _markdown(
+                ("recipe", "slice", "update", "sampling", "prefill", "reshard", "step",
+                 "400 steps"), time,
+            ),
+            _markdown(
+                ("recipe", "slice", "program", "what", "collectives", "such as", "moved", "why"),
+                whole,
+            ),
+        ]
+    )  # fmt: skip
+
+
+def _memory_row(recipe: str, topology: str, lines: dict[str, Line]) -> Sequence[str]:
+    settings = {k: v for line in lines.values() for k, v in line.settings.items()}
+    programs = ("gradients", "apply", "prefill", "decode", "reshard")
+    fits = [lines[name].fits for name in programs if name in lines]
+    return (
+        _name(recipe), topology,
+        " ".join(f"`--config.{key}={value}`" for key, value in settings.items()),
+        _mesh(lines.get("gradients")), _mesh(lines.get("decode")),
+        *(_held(lines.get(name)) for name in programs),
+        "no" if False in fits else "yes" if len(fits) == len(programs) else "so far",
+    )  # fmt: skip
+
+
+def _time_row(recipe: str, topology: str, lines: dict[str, Line]) -> Sequence[str]:
+    step = estimate(lines)
+    if step is None:
+        return _name(recipe), topology, *["-"] * 6
+    parts = (step.update, step.sampling, step.prefill, step.reshard)
+    days = 400 * step.total / 86_400
+    return (
+        _name(recipe), topology, *(f"{part:.3g} s" for part in parts),
+        f"{step.total / 60:.2g} min", f"{days:.2g} days",
+    )  # fmt: skip
+
+
+def _whole(line: Line) -> Iterable[Sequence[str]]:
+    """One row for each kind of collective and what it moves, however many there are."""
+    alike: dict[tuple[str, str, str], list[Moved]] = {}
+    for moved in line.offenders:
+        alike.setdefault((moved.whole, moved.kind, moved.why), []).append(moved)
+    for (what, kind, why), several in alike.items():
+        largest = max(several, key=lambda moved: moved.bytes)
+        total = sum(moved.bytes * moved.times for moved in several)
+        yield (
+            _name(line.recipe), line.topology, line.program, what,
+            f"{sum(moved.times for moved in several)} {kind}", " ".join(largest.shapes),
+            f"{total / 1e9:.3g} GB", why or "**unexplained**",
+        )  # fmt: skip
+
+
+def _name(recipe: str) -> str:
+    return pathlib.PurePath(recipe).stem.removeprefix("games_")
+
+
+def _mesh(line: Line | None) -> str:
+    return " ".join(f"{axis} {size}" for axis, size in line.mesh.items()) if line else "-"
+
+
+def _held(line: Line | None) -> str:
+    """GiB on a chip, of the limit."""
+    if line is None:
+        return "-"
+    if line.memory is None:
+        return "-" if line.needed is None else f"**{line.needed / GIB:.1f}**"
+    held = f"{line.memory.total / GIB:.1f}"
+    return held if line.fits else f"**{held}**"
+
+
+def _markdown(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    print(tables(read(sys.argv[1:])))

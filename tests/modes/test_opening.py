@@ -1,0 +1,36 @@
+"""What a mode opens, with several processes."""
+
+import pytest
+
+from configs import tiny
+from spade_jax.modes import ModeError, Options, run_generate, run_play
+from spade_jax.modes.opening import open_rooms
+from spade_jax.parallel import HostError, Hosts
+
+
+class Second(Hosts):
+    """The second of two processes, to whom the first one says what it says itself."""
+
+    index, count = 1, 2
+
+    def all(self, what, value):
+        return [value, value]
+
+
+def test_a_workdir_that_is_not_shared_is_refused(tmp_path):
+    with (
+        pytest.raises(HostError, match="process 1 does not see .*run"),
+        open_rooms(tiny.get_config(), tmp_path / "run", Second()),
+    ):
+        pass
+
+
+def test_modes_for_one_process_say_so(tmp_path):
+    (tmp_path / "game.py").write_text("")
+    several = {"hosts": Second()}
+    config = tiny.get_config()
+    config.model.checkpoint = "smollm2_135m"
+    with pytest.raises(ModeError, match="generate --prompt is for one process"):
+        run_generate(config, tmp_path, Options(prompt="Hello?", **several))
+    with pytest.raises(ModeError, match="play is for one process"):
+        run_play(config, tmp_path, Options(env=str(tmp_path / "game.py"), **several))
