@@ -122,8 +122,8 @@ def test_two_run_at_once_and_never_three(tmp_path):
 import pathlib, sys, time
 root, end = pathlib.Path({str(tmp_path)!r}), time.monotonic() + {DEADLINE}
 (root / "at_work_NAME").touch()
-(root / "came_NAME").touch()
 print(len(list(root.glob("at_work_*"))))
+(root / "came_NAME").touch()
 while not all((root / f"came_{{name}}").exists() for name in "ab"):  # neither leaves before both
     time.sleep(0.01)
     if time.monotonic() > end:
