@@ -165,9 +165,10 @@ def test_the_platform_of_the_mesh_chooses_the_attention(platform, dtype, want):
     [
         ({"attention": "flash"}, "attention='flash' must be one of auto, xla"),
         ({"experts": "all"}, "experts='all' must be one of auto, dense"),
+        ({"remat": True}, "remat=True must be one of none, full, dots"),
     ],
 )
-def test_unknown_kernels_are_refused_by_name(overrides, named):
+def test_unknown_names_are_refused(overrides, named):
     with pytest.raises(models.ModelError, match=named):
         models.preset("tiny", **overrides)
 
