@@ -20,6 +20,7 @@ from benchmarks.sampler_workload import FIRST_WORD, LAST_WORDS, ModelShape
 from benchmarks.tables import print_header, print_row
 from sandbox_runner import BlockingPool
 from spade_jax.envs import Player, PlayRequest, Program
+from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import PlaySettings
 from spade_jax.sampler import Engine
@@ -140,7 +141,7 @@ def measure(case: Case, engines: Engines) -> dict:
     with BlockingPool() as pool:
         pool.layers()
         chat = IdsChat(shape.vocab, case.tokens)
-        player = Player(engine, chat, pool, Prompts("chat"))
+        player = Player(engine, chat, pool, Prompts("chat"), Hosts())
         began = time.perf_counter()
         played = player.play(programs, PlaySettings(1.0, case.turns, most))
         seconds = time.perf_counter() - began
