@@ -22,6 +22,8 @@ from spade_jax.config import ConfigError, validate
         ("curriculum.skills_per_regen", 9, "number of curriculum.skills=6"),
         ("learner.agent.length", 100, r"at least sampler.agent.max_len - 1 = 159"),
         ("model.preset", "huge", "one of"),
+        ("model.attention", "flash", "one of auto, cudnn, splash, xla"),
+        ("model.experts", "none", "one of auto, dense, gmm, ragged"),
         ("prompts", "baroque", "one of chat, compact"),
         ("grounding.sources", ("jsonl:no/such/file.jsonl",), "an existing file"),
         ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from spade_jax import parallel
+from spade_jax.parallel import collectives
 
 
 def lookup(table: jax.Array, tokens: jax.Array, dtype) -> jax.Array:
@@ -22,22 +23,21 @@ def sharded(mesh: Mesh) -> Callable[..., jax.Array]:
     fsdp group, whose parts then change places. Only activations travel, and the gradient of the
     table stays split as the table is.
     """
+    if mesh.size == 1:
+        return lookup
     rows = parallel.sharding(mesh, "batch").spec
-
-    def local(dtype, table, tokens):
-        tokens = jax.lax.all_gather(tokens, "fsdp", axis=0, tiled=True)
-        index = tokens - jax.lax.axis_index("tensor") * table.shape[0]
-        mine = (index >= 0) & (index < table.shape[0])
-        part = lookup(table, jnp.where(mine, index, 0), dtype)
-        part = jax.lax.psum(jnp.where(mine[..., None], part, 0), "tensor")
-        return jax.lax.all_to_all(part, "fsdp", split_axis=0, concat_axis=2, tiled=True)
-
     split = parallel.sharding(mesh, "vocab", "embed").spec
 
+    def local(dtype, table, tokens):
+        tokens = collectives.gather(mesh, "fsdp", tokens, 0)
+        index = tokens - collectives.index(mesh, "tensor") * table.shape[0]
+        mine = (index >= 0) & (index < table.shape[0])
+        part = lookup(table, jnp.where(mine, index, 0), dtype)
+        part = collectives.shared_sum(mesh, "tensor", jnp.where(mine[..., None], part, 0))
+        return collectives.exchange(mesh, "fsdp", part, split=0, join=2)
+
     def whole(table, tokens, dtype):
-        return jax.shard_map(
-            functools.partial(local, dtype), mesh=mesh, in_specs=(split, rows), out_specs=rows,
-            check_vma=False,
-        )(table, tokens)  # fmt: skip
+        one = functools.partial(local, dtype)
+        return collectives.over_mesh(one, mesh, (split, rows), rows)(table, tokens)
 
     return whole

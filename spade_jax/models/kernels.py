@@ -14,6 +14,7 @@ from jax.sharding import Mesh, NamedSharding
 from spade_jax import parallel
 from spade_jax.models import embedding, moe, packed
 from spade_jax.models.config import ModelConfig, ModelError
+from spade_jax.parallel import collectives
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +55,14 @@ def choose(config: ModelConfig, mesh: Mesh) -> Kernels:
     heads = parallel.sharding(mesh, "batch", None, "heads", None).spec
     return Kernels(
         lookup=embedding.sharded(mesh),
-        attend=jax.shard_map(
-            _attention(config, platform), mesh=mesh, in_specs=(heads, heads, heads, rows),
-            out_specs=heads, check_vma=False,
+        attend=collectives.over_mesh(
+            _attention(config, platform), mesh, (heads, heads, heads, rows), heads
         ),
         experts=_experts(config, mesh, platform),
         place=functools.partial(
             jax.lax.with_sharding_constraint, shardings=NamedSharding(mesh, rows)
         ),
-    )  # fmt: skip
+    )
 
 
 def _attention(config: ModelConfig, platform: str) -> Callable[..., jax.Array]:

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 
 from spade_jax import parallel
 from spade_jax.models.config import ModelConfig
+from spade_jax.parallel import collectives
 
 # (rows [M, A], weights [E, A, B], sizes [E]) -> [M, B]: the first sizes[0] rows times weights[0],
 # and so on. What it makes of rows behind all groups is undefined.
@@ -91,26 +92,24 @@ def expert_parallel(mesh: Mesh, product: Product) -> Callable[..., tuple[jax.Arr
 
     def local(route, x, logits, gate, up, down):
         weights, chosen = route(logits)
-        gate, up = (jax.lax.all_gather(w, "fsdp", axis=1, tiled=True) for w in (gate, up))
-        down = jax.lax.all_gather(down, "fsdp", axis=2, tiled=True)
+        gate, up = (collectives.gather(mesh, "fsdp", w, 1) for w in (gate, up))
+        down = collectives.gather(mesh, "fsdp", down, 2)
         shape, k = x.shape, chosen.shape[-1]
         x, weights, experts = (
-            jax.lax.all_gather(rows, "expert", axis=0, tiled=True) for rows in (x, weights, chosen)
+            collectives.gather(mesh, "expert", part, 0) for part in (x, weights, chosen)
         )
-        first = jax.lax.axis_index("expert") * gate.shape[0]
+        first = collectives.index(mesh, "expert") * gate.shape[0]
         out = grouped(
             product, x.reshape(-1, x.shape[-1]), weights.reshape(-1, k),
             experts.reshape(-1, k) - first, gate, up, down,
         )  # fmt: skip
-        out = out.reshape(-1, *shape[1:])
-        out = jax.lax.psum_scatter(out, "expert", scatter_dimension=0, tiled=True)
-        return jax.lax.psum(out, "tensor"), chosen
+        out = collectives.sum_scatter(mesh, "expert", out.reshape(-1, *shape[1:]), 0)
+        return collectives.shared_sum(mesh, "tensor", out), chosen
 
     def whole(x, logits, route, gate, up, down):
-        return jax.shard_map(
-            functools.partial(local, route), mesh=mesh,
-            in_specs=(rows, rows, wide, wide, narrow), out_specs=(rows, rows), check_vma=False,
-        )(x, logits, gate, up, down)  # fmt: skip
+        return collectives.over_mesh(
+            functools.partial(local, route), mesh, (rows, rows, wide, wide, narrow), (rows, rows)
+        )(x, logits, gate, up, down)
 
     return whole
 

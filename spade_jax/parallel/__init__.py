@@ -1,3 +1,4 @@
+from spade_jax.parallel import collectives
 from spade_jax.parallel.distributed import joined
 from spade_jax.parallel.hosts import PLAIN, HostError, Hosts, Wire
 from spade_jax.parallel.mesh import (
@@ -27,6 +28,7 @@ __all__ = [
     "ToReplica",
     "Wire",
     "joined",
+    "collectives",
     "make_mesh",
     "make_replicas",
     "place",

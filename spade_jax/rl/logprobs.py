@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh, PartitionSpec
 
 from spade_jax import models, parallel
+from spade_jax.parallel import collectives
 
 
 def token_logprobs(
@@ -31,30 +32,30 @@ def token_logprobs(
     temperature = jnp.where(temperature > 0, temperature, 1.0).astype(jnp.float32)
     rows = parallel.sharding(mesh, "batch").spec
     columns = parallel.sharding(mesh, "embed", "vocab").spec
-    return jax.shard_map(
-        functools.partial(_local, chunk), mesh=mesh,
-        in_specs=(rows, rows, columns, PartitionSpec()), out_specs=(rows, rows), check_vma=False,
+    return collectives.over_mesh(
+        functools.partial(_local, mesh, chunk), mesh, (rows, rows, columns, PartitionSpec()),
+        (rows, rows),
     )(hidden, targets, models.head(config, params), temperature)  # fmt: skip
 
 
-def _local(chunk, hidden, targets, head, temperature):
+def _local(mesh, chunk, hidden, targets, head, temperature):
     """One device's part: `head` is `[D / fsdp, V / tensor]`."""
     dtype = hidden.dtype
-    head = jax.lax.all_gather(head.astype(dtype), "fsdp", axis=0, tiled=True)
+    head = collectives.gather(mesh, "fsdp", head.astype(dtype), 0)
     head = head.astype(jnp.float32)  # in which the chunks' gradients add up
-    first = jax.lax.axis_index("tensor") * head.shape[1]
+    first = collectives.index(mesh, "tensor") * head.shape[1]
 
     @jax.checkpoint
     def one(inputs):
         states, wanted = inputs
         logits = jnp.dot(states, head.astype(dtype), preferred_element_type=jnp.float32)
         logits = logits / temperature
-        top = jax.lax.pmax(jax.lax.stop_gradient(logits.max(axis=-1)), "tensor")
+        top = collectives.maximum(mesh, "tensor", logits.max(axis=-1))
         weights, index = jnp.exp(logits - top[:, None]), wanted - first
         mine = (index >= 0) & (index < head.shape[1])
         chosen = jnp.take_along_axis(logits, jnp.where(mine, index, 0)[:, None], axis=-1)[:, 0]
         parts = weights.sum(axis=-1), (weights * logits).sum(axis=-1), jnp.where(mine, chosen, 0)
-        total, mean, chosen = jax.lax.psum(parts, "tensor")
+        total, mean, chosen = collectives.shared_sum(mesh, "tensor", parts)
         normaliser = jnp.log(total) + top
         return chosen - normaliser, normaliser - mean / total
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spade_jax import models, parallel
-from spade_jax.models import embedding, kernels, moe, packed
+from spade_jax.models import attention, embedding, kernels, moe, packed
 
 MESHES = [
     {"expert": 4, "fsdp": 2},
@@ -60,6 +60,31 @@ def test_blocks_of_queries_equal_one_block(monkeypatch):
     want = value_and_gradients(packed.xla, arrays, ids)
     monkeypatch.setattr(packed, "QUERIES", 16)
     assert_close(value_and_gradients(packed.xla, arrays, ids), want)
+
+
+def test_the_mask_for_cudnn_means_the_same(monkeypatch):
+    plain = jax.nn.dot_product_attention
+
+    def without_a_gpu(*arrays, implementation, **more):
+        assert implementation == "cudnn" and arrays[0].shape[1] % 2 == 0
+        return plain(*arrays, implementation="xla", **more)
+
+    monkeypatch.setattr(jax.nn, "dot_product_attention", without_a_gpu)
+    arrays, ids = attention_inputs(35)
+    got, want = (value_and_gradients(attend, arrays, ids) for attend in (packed.cudnn, packed.xla))
+    assert_close(got, want)
+
+
+def test_blocks_of_queries_over_a_cache_equal_one_block(monkeypatch):
+    (q, k, v), _ = attention_inputs(20, dim=8)
+    past, recent = (
+        {"k": k[:, part].transpose(0, 2, 3, 1), "v": v[:, part].swapaxes(1, 2)}
+        for part in (slice(0, 4), slice(4, 20))
+    )
+    inputs = q[:, 5:], past, recent, jnp.array([4, 2]), 1
+    want = attention.attend_cached(*inputs)
+    monkeypatch.setattr(attention, "CACHED_QUERIES", 4)
+    assert_close(attention.attend_cached(*inputs), want)
 
 
 @pytest.mark.parametrize("name", ["splash", "gmm"])
@@ -140,9 +165,10 @@ def test_the_platform_of_the_mesh_chooses_the_attention(platform, dtype, want):
     [
         ({"attention": "flash"}, "attention='flash' must be one of auto, xla"),
         ({"experts": "all"}, "experts='all' must be one of auto, dense"),
+        ({"remat": True}, "remat=True must be one of none, full, dots"),
     ],
 )
-def test_unknown_kernels_are_refused_by_name(overrides, named):
+def test_unknown_names_are_refused(overrides, named):
     with pytest.raises(models.ModelError, match=named):
         models.preset("tiny", **overrides)
 
