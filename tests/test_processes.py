@@ -73,7 +73,7 @@ def test_kill_9_of_one_process_ends_all_and_others_go_on(whole, tmp_path, victim
     with started(group_command(workdir, settings, 2), tmp_path / "logs") as group:
         group.wait_for_step(workdir, 2, WALL)
         group.processes[victim].kill()
-        codes = group.wait(30)
+        codes = group.wait(WALL)
     assert codes[victim] == -signal.SIGKILL and codes[1 - victim] not in (0, None)
     finish(workdir, settings, 1 + victim, tmp_path)
     assert_alike(read_metrics(workdir), read_metrics(one))

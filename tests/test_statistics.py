@@ -1,12 +1,15 @@
 """The step's numbers, by hand."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from spade_jax import statistics
 from spade_jax.designer import Environment
+from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
+from spade_jax.sampler import Stats
 
 
 def environment(name, hint=(), plain=(), **more):
@@ -84,3 +87,22 @@ def test_rates_divide_counts_by_the_seconds_of_their_phase():
     assert statistics.rates(counts, {"time/play": 5.0}).keys() == {
         "rate/agent_tokens", "rate/environment_steps"
     }  # fmt: skip
+
+
+class Two(Hosts):
+    """Two processes of which the other one has done nothing but four steps of its slots."""
+
+    def all(self, what, value):
+        counted, programs = value
+        return [value, (dict.fromkeys(counted, 0) | {"slot_steps": 4}, programs + 1)]
+
+
+@pytest.mark.parametrize("hosts,use,programs", [(Hosts(), 0.75, 5), (Two(), 0.5, 6)])
+def test_the_engines_of_all_processes_are_counted_together(hosts, use, programs):
+    stats = Stats(sampled_tokens=6, prefilled_tokens=3, slot_steps=8)
+    engine = SimpleNamespace(stats=stats, compiles=lambda: 5)
+    found = statistics.sampling({"agent": engine}, hosts)
+    assert found["sampler/agent/sampled_tokens"] == 6
+    assert found["sampler/agent/prefilled_tokens"] == 3
+    assert found["sampler/agent/slot_use"] == use
+    assert found["sampler/agent/programs"] == programs
