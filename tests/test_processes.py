@@ -54,7 +54,8 @@ def test_the_warm_start_of_two_processes_of_two_devices_each(whole, tmp_path):
 @pytest.mark.parametrize("others", [1, 4])
 def test_a_signal_to_one_process_stops_all_and_others_go_on(whole, tmp_path, others):
     one, settings, _ = whole
-    workdir, settings = tmp_path / "stopped", {**settings, "checkpoint.every": 100}
+    patient = {"checkpoint.every": 100, "checkpoint.grace_s": WALL}
+    workdir, settings = tmp_path / "stopped", {**settings, **patient}
     with started(group_command(workdir, settings, 2), tmp_path / "logs") as group:
         group.wait_for_step(workdir, 1, WALL)
         group.processes[1].send_signal(signal.SIGTERM)

@@ -23,16 +23,15 @@ from collections.abc import Iterator
 from concurrent import futures
 
 import jax
-import numpy as np
 
 from spade_jax import models, parallel
 from spade_jax.models.cache import position_bytes
 from spade_jax.sampler.handle import Handle, Turn
+from spade_jax.sampler.inputs import decode_inputs, prefill_inputs
 from spade_jax.sampler.memory import Memory
-from spade_jax.sampler.planner import Job, Kind, Planner
-from spade_jax.sampler.programs import DecodeInputs, Programs
+from spade_jax.sampler.planner import Job, Planner
+from spade_jax.sampler.programs import Programs
 from spade_jax.sampler.request import (
-    MAX_STOP_IDS,
     ContextError,
     EngineSettings,
     Request,
@@ -285,7 +284,8 @@ class Engine:
             if job is None:
                 return
             for place, handle in job.places():
-                if self._memory.fit(handle.row, handle.row.length + self._growth(job.kind, handle)):
+                end = handle.row.length + self._planner.growth(job.kind, handle)
+                if self._memory.fit(handle.row, end):
                     handle.row.busy = True
                 else:
                     stuck.add(handle)
@@ -309,18 +309,13 @@ class Engine:
         del handle.pending[: handle.row.length]
         self.stats.shared_tokens += handle.row.length
 
-    def _growth(self, kind: Kind, handle: Handle) -> int:
-        """Positions that a job fills in the handle's row, at most."""
-        if kind.width is None:
-            return min(self.settings.decode_chunk, self._room(handle))
-        return min(kind.width, len(handle.pending) - 1)
-
     def _launch(self, job: Job) -> None:
         past = self._memory.past([h and h.row for h in job.rows], job.kind.past)
         if job.kind.width is None:
-            work = self._workers.submit(self._decode, past, self._decode_inputs(job))
+            inputs = decode_inputs(job, self.settings.max_len)
+            work = self._workers.submit(self._decode, past, inputs)
         else:
-            work = self._workers.submit(self._prefill, past, *self._prefill_inputs(job))
+            work = self._workers.submit(self._prefill, past, *prefill_inputs(job))
         self._jobs[work] = job
         self._started += 1
         self.stats.dispatches += 1
@@ -359,7 +354,7 @@ class Engine:
     def _take_in_prefill(self, job: Job, recent) -> None:
         self._memory.write([h and h.row for h in job.rows], job.kind.width, recent)
         for _, handle in job.places():
-            count = self._growth(job.kind, handle)
+            count = self._planner.growth(job.kind, handle)
             self._memory.fill(handle.row, count)
             del handle.pending[:count]
             self.stats.prefilled_tokens += count
@@ -386,12 +381,7 @@ class Engine:
             return "stop"
         if len(handle.tokens) == handle.budget:
             return "length"
-        return "" if self._room(handle) else "context"
-
-    def _room(self, handle: Handle) -> int:
-        """Tokens that this turn may still sample."""
-        context = self.settings.max_len - handle.row.length - len(handle.pending)
-        return min(handle.budget - len(handle.tokens), context)
+        return "" if handle.room(self.settings.max_len) else "context"
 
     def _end(self, handle: Handle, end: str) -> None:
         """A turn that waits for a slot when its time is over ends closed."""
@@ -403,31 +393,6 @@ class Engine:
             Turn(handle, tuple(handle.tokens), tuple(handle.logprobs), end, self._version)
         )
         handle.tokens, handle.logprobs = [], []
-
-    def _prefill_inputs(self, job: Job) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens `[R, C]`: all that is pending but the last, which the decode program reads."""
-        tokens = np.zeros((len(job.rows), job.kind.width), np.int32)
-        lengths = np.zeros(len(job.rows), np.int32)
-        for place, handle in job.places():
-            part = handle.pending[: self._growth(job.kind, handle)]
-            tokens[place, : len(part)], lengths[place] = part, handle.row.length
-        return tokens, lengths
-
-    def _decode_inputs(self, job: Job) -> DecodeInputs:
-        rows = len(job.rows)
-        token, length, budget, noise = (np.zeros(rows, np.int32) for _ in range(4))
-        seed, temperature = np.zeros(rows, np.uint32), np.zeros(rows, np.float32)
-        top_k, top_p = np.zeros(rows, np.int32), np.ones(rows, np.float32)
-        stop = np.full((rows, MAX_STOP_IDS), -1, np.int32)
-        for place, handle in job.places():
-            request = handle.request
-            token[place], length[place] = handle.pending[0], handle.row.length
-            budget[place] = self._room(handle)
-            noise[place] = handle.row.length + 1 + handle.forgotten
-            seed[place], temperature[place] = request.seed, request.temperature
-            top_k[place], top_p[place] = request.top_k, request.top_p
-            stop[place, : len(request.stop_ids)] = request.stop_ids
-        return DecodeInputs(token, length, budget, seed, noise, temperature, top_k, top_p, stop)
 
 
 def _release(job: Job) -> None:

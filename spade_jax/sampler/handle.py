@@ -73,6 +73,11 @@ class Handle:
         check_budget(max_new_tokens)
         self.engine.go_on(self, list(tokens), max_new_tokens, kept)
 
+    def room(self, context: int) -> int:
+        """Tokens that this turn may still sample in a row of so many positions."""
+        left = context - self.row.length - len(self.pending)
+        return min(self.budget - len(self.tokens), left)
+
     def close(self) -> None:
         """Frees the slot, also in the middle of a turn. The handle must not be used afterwards."""
         self.engine.release(self)

@@ -70,6 +70,12 @@ class Planner:
         chunks = self._settings.prefill_chunks
         return Kind(next((chunk for chunk in chunks if chunk >= left), chunks[-1]), past)
 
+    def growth(self, kind: Kind, handle: Handle) -> int:
+        """Positions that a job fills in the handle's row, at most."""
+        if kind.width is None:
+            return min(self._settings.decode_chunk, handle.room(self._settings.max_len))
+        return min(kind.width, len(handle.pending) - 1)
+
     def choose(self, handles: Sequence[Handle], started: int) -> Job | None:
         """The best job for handles that can have one, older ones first; None for no handles.
 

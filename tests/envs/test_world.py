@@ -1,5 +1,7 @@
 """Sandbox sessions as a world: each answers as soon as it can, and faults are feedback."""
 
+import contextlib
+
 import pytest
 
 from sandbox_runner import BlockingPool, EnvError, Limits, RunnerError
@@ -102,6 +104,8 @@ class NoChat:
 class Broken:
     """An engine that fails."""
 
+    waiting = contextlib.nullcontext
+
     def submit(self, request):
         raise MemoryError
 
@@ -120,6 +124,7 @@ class Full:
     """An engine that has no room for any prompt and remembers what was asked."""
 
     running = False
+    waiting = contextlib.nullcontext
 
     def __init__(self):
         self.requests = []

@@ -1,5 +1,6 @@
 """Chat templates that rewrite history: each sampled token is trained once, where it was sampled."""
 
+import contextlib
 import dataclasses
 
 import jax
@@ -37,7 +38,7 @@ class ScriptedHandle:
 
     def extend(self, tokens, max_new_tokens, kept=None):
         self.context = [*self.context[:kept], *tokens]
-        self.engine.waiting.append(self)
+        self.engine.answering.append(self)
 
     def close(self):
         self.engine.open -= 1
@@ -48,26 +49,29 @@ class ScriptedEngine:
 
     def __init__(self, replies, end="stop"):
         self.replies, self.end = replies, end
-        self.waiting, self.said, self.open = [], [], 0
+        self.answering, self.said, self.open = [], [], 0
 
     def submit(self, request):
         handle = ScriptedHandle(self, list(request.tokens), list(self.replies))
-        self.waiting.append(handle)
+        self.answering.append(handle)
         self.open += 1
         return handle
 
     @property
     def running(self):
-        return bool(self.waiting)
+        return bool(self.answering)
+
+    def waiting(self):
+        return contextlib.nullcontext()
 
     def advance(self, timeout=None):
         turns = []
-        for handle in self.waiting:
+        for handle in self.answering:
             ids = handle.script.pop(0)
             self.said.append((tuple(handle.context), tuple(ids)))
             handle.context += ids
             turns.append(Turn(handle, tuple(ids), (-1.0,) * len(ids), self.end, 3))
-        self.waiting = []
+        self.answering = []
         return turns
 
 
