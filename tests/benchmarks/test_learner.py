@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import learner, learner_ours, sampler_roofline
+from benchmarks import learner, learner_ours, learner_profile, sampler_roofline
 from benchmarks.beside_tunix import UnequalError
 from benchmarks.learner_workload import (
     PARTS,
@@ -125,3 +125,17 @@ def test_rates_count_the_tokens_of_the_trajectories():
     assert (row["cpu_tok_s"], row["cpu_computed_of_peak"]) == (tokens / 4, 0.5)
     assert (row["computed_of_peak"], row["compiles"]) == (0.5, 1)
     assert row["of_peak"] == useful_flops(ModelShape(), [128] * part.count) / 2e9
+
+
+@pytest.mark.usefixtures("quick_to_compile")
+def test_the_parts_of_a_profile_run_and_their_operations_add_up():
+    batch = draw_batch(RAGGED, TINY.vocab)
+    flops = {}
+    parts = learner_profile.parts(TINY, learner_ours.make_trainer(TINY, batch, 1))
+    for name, call, operations in parts:
+        jax.block_until_ready(call())
+        flops[name] = operations
+    assert flops["gradients"] == flops["update"] == pytest.approx(
+        flops["blocks, gradient"] + flops["log-probs, gradient"]
+    )
+    assert flops["blocks, gradient"] == 3 * flops["blocks, forward"] > 0
