@@ -78,7 +78,7 @@ def full_sizes(memory: float) -> Sizes:
 
 
 def tiny_sizes() -> Sizes:
-    config = models.preset("tiny", dtype="bfloat16", remat=True, scan_unroll=1)
+    config = models.preset("tiny", dtype="bfloat16", remat="full", scan_unroll=1)
     return Sizes(config, (Case(2, 16, 2), Case(1, 32, 1)), (64, 128), 2**16, least=0.0)
 
 
@@ -171,7 +171,7 @@ def operations(sizes: Sizes, case: Case) -> tuple[float, float]:
     chunk = min(CHUNK, positions)
     logits = -(-positions // chunk) * chunk
     useful = useful_flops(sizes.shape, [case.length + 1] * case.rows)
-    remat = sizes.config.remat
+    remat = sizes.config.remat == "full"
     return useful, computed_flops(sizes.shape, case.rows, case.length, remat, logits)
 
 

@@ -40,7 +40,7 @@ class PackedTrainer:
         chunk = min(chunk, self.rows * self.length)
         logits = -(-self.rows * self.length // chunk) * chunk
         self.flops = len(batches) * workload.computed_flops(
-            shape, self.rows, self.length, self.config.remat, logits
+            shape, self.rows, self.length, self.config.remat == "full", logits
         )
 
     def batches(self):
@@ -61,7 +61,7 @@ class PackedTrainer:
 
 def model_config(shape, **changes) -> models.ModelConfig:
     """As the tiny recipe runs a small model on CPU, unless `changes` say otherwise."""
-    fields = {"remat": False, "scan_unroll": shape.num_layers, **changes}
+    fields = {"remat": "none", "scan_unroll": shape.num_layers, **changes}
     return models.ModelConfig(
         vocab_size=shape.vocab, d_model=shape.embed_dim, num_layers=shape.num_layers,
         num_heads=shape.num_heads, num_kv_heads=shape.num_kv_heads, head_dim=shape.head_dim,

@@ -31,13 +31,15 @@ def parts(shape: ModelShape, trainer: PackedTrainer) -> Iterator[Timed]:
     blocks = computed_flops(shape, trainer.rows, trainer.length, False, 0) / 3
     head = (trainer.flops - 3 * blocks) / 4
 
+    kernels = models.choose_kernels(config, learner.mesh)
+
     def hidden(params):
         return models.hidden_packed(
-            config, params, batch.tokens, batch.positions, batch.segment_ids
+            config, params, batch.tokens, batch.positions, batch.segment_ids, kernels
         )
 
     def logprobs(params, states):
-        return token_logprobs(config, params, states, batch.targets, 1.0, CHUNK)
+        return token_logprobs(config, params, states, batch.targets, 1.0, CHUNK, learner.mesh)
 
     run_hidden, run_logprobs = jax.jit(hidden), jax.jit(logprobs)
     hidden_gradient = jax.jit(jax.grad(lambda params: hidden(params).sum()))
@@ -61,7 +63,7 @@ def settings(shape: ModelShape, batch) -> Iterator[Timed]:
     for name, micro, chunk, changes in (
         ("as it is", 1, CHUNK, {}),
         ("layers scanned", 1, CHUNK, {"scan_unroll": 1}),
-        ("blocks recomputed", 1, CHUNK, {"remat": True}),
+        ("blocks recomputed", 1, CHUNK, {"remat": "full"}),
         ("chunks of 256", 1, 256, {}),
         ("one chunk", 1, 1 << 20, {}),
         ("two micro-batches", 2, CHUNK, {}),

@@ -75,7 +75,7 @@ def test_computed_operations_are_those_that_xla_counts(remat, width):
     """It counts what is no matrix product, too: a thirtieth at these sizes, less at larger ones."""
     shape = ModelShape(2, width, 4, 2, width // 4, 4 * width, vocab=512)
     batch = draw_batch(Part("p", 4, 32, 32), shape.vocab)
-    trainer = learner_ours.PackedTrainer(shape, batch, 1, remat=remat)
+    trainer = learner_ours.PackedTrainer(shape, batch, 1, remat="full" if remat else "none")
     (packed,) = trainer.batches()
     assert packed.tokens.size == trainer.rows * trainer.length < learner_ours.CHUNK
     program = trainer.learner._gradients.lower(trainer.state.params, packed, 1.0, None)
