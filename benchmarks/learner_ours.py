@@ -37,8 +37,9 @@ class PackedTrainer:
         batches = list(self.batches())
         self.trained = sum(int(np.count_nonzero(b.weights)) for b in batches)
         self.padding = sum(int((b.segment_ids == 0).sum()) for b in batches)
-        chunk = min(chunk, self.rows * self.length)
-        logits = -(-self.rows * self.length // chunk) * chunk
+        positions = self.rows * self.length
+        chunks = -(-positions // chunk)  # as even as can be: see `rl.logprobs`
+        logits = chunks * -(-positions // chunks)
         self.flops = len(batches) * workload.computed_flops(
             shape, self.rows, self.length, self.config.remat == "full", logits
         )

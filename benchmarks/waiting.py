@@ -78,6 +78,7 @@ CASES = (
 )
 MOST = 3  # times the mean length is the limit of a reply: one of twenty is cut there, the last one
 WIDTH = 32  # tokens of a message
+VOCAB = 1024  # a tenth of it fits into a request's stop ids
 
 
 class IdsChat:
@@ -106,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     options = parser.parse_args(arguments)
     print_header(["case", *COLUMNS])
-    rows, engines = {}, Engines(ModelShape())
+    rows, engines = {}, Engines(ModelShape(vocab=VOCAB))
     for case in CASES:
         rows[case.name] = row = measure(case, engines)
         print_row([case.name, *(row[key] for key in COLUMNS)])

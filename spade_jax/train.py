@@ -227,6 +227,7 @@ def _update(
             metrics |= {f"{role}/{name}": value for name, value in sums.items()}
             metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
             total = rooms.learner.add(total, gradients)
+            del gradients  # as large as the model
     if total is not None:
         learner, applied = rooms.learner.apply(state.learner, total)
         state.learner = learner
@@ -299,6 +300,7 @@ def _role_gradients(
             state.learner.params, batch, rooms.config[role].temperature, state.reference
         )
         total = rooms.learner.add(total, gradients)
+        del gradients  # as large as the model
         sums.append(statistics_)
     if total is None:
         return None, {}

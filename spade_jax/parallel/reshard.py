@@ -69,10 +69,11 @@ class ToReplica:
 
     def __call__(self, params):
         """The parameters on this process's replica; all processes call it together."""
+        params = self._cast(params)
         if not self.moves:
             return params
         # Meshes order devices by how they are wired, and only `device_put` takes two orders.
-        everywhere = jax.device_put(self._cast(params), self._everywhere)
+        everywhere = jax.device_put(params, self._everywhere)
         return jax.tree.map(_part, everywhere, self._here)
 
     def lower(self, params):

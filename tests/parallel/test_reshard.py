@@ -51,9 +51,11 @@ def test_a_replica_gets_all_parameters_in_its_dtype_on_its_own_devices(order, in
 
 def test_nothing_moves_where_the_replica_is_the_learners_mesh():
     sizes = {"fsdp": 4, "tensor": 2}
-    _, shardings, params = learners(range(8))
+    host, shardings, params = learners(range(8))
     move = ToReplica(shardings, parallel.make_replicas(sizes), halved)
-    assert not move.moves and move(params) is params
+    there = move(params)
+    assert not move.moves and {name: leaf.sharding for name, leaf in there.items()} == shardings
+    np.testing.assert_array_equal(there["kernel"], host["kernel"].astype(jnp.bfloat16))
 
 
 def test_the_move_lowers_to_one_program_that_gathers():
