@@ -66,10 +66,12 @@ class Rooms:
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
         """The engines of these roles sample with the learner's parameters from now on."""
+        version = int(learner.version)
+        self.hosts.agree("the weights' version", version)  # all are here: who waits has a deadline
         self.rest(*self.engines)  # there may be no room for the old and the new
         params = self.to_replica(learner.params)
         for role in roles:
-            self.engines[role].load(params, int(learner.version))
+            self.engines[role].load(params, version)
 
     def rest(self, *roles: str) -> None:
         """The engines of these roles let go of parameters and cache: others need the room."""

@@ -11,7 +11,8 @@ FILE = "config.json"
 # What a run may change when it goes on; a name that ends in a dot is a whole section.
 MAY_CHANGE = (
     "steps", "eval.", "checkpoint.", "distributed.", "model.cache", "sandbox.", "compilation_cache",
-    "warm_start.path", "warm_start.save_every", "wandb.",
+    "warm_start.path", "warm_start.save_every", "wandb.", "mesh.", "replica.",
+    "learner.designer.rows", "learner.agent.rows",  # which a mesh must divide
 )  # fmt: skip
 
 

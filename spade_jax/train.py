@@ -70,6 +70,7 @@ def iteration(
     for design in due:
         design.reward, design.trained = _reward(rooms, design, known), True
     rooms.rest("agent")
+    rooms.hosts.agree("the step", step)  # before devices wait for each other, without a deadline
     with progress.phase("update"):
         state, learned = _update(rooms, state, live, episodes, due)
     rooms.hosts.agree(f"the update of step {step}", learned)

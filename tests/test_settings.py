@@ -12,6 +12,7 @@ def test_the_same_settings_may_come_back_and_some_may_change(tmp_path):
     written = (tmp_path / "config.json").read_bytes()
     config.steps, config.eval.every, config.checkpoint.keep = 99, 7, 5
     config.warm_start.path = "elsewhere"
+    config.mesh.fsdp, config.learner.agent.rows = 2, 4
     tie_to_config(config, tmp_path)
     assert (tmp_path / "config.json").read_bytes() == written
     assert differences(config, tmp_path) == []
