@@ -85,10 +85,10 @@ class StopRequest:
             self._drop()
 
     def _drop(self) -> None:
-        waiter = threading.Thread(target=self._settled, daemon=True)
-        waiter.start()
-        waiter.join(SETTLE_S)
-        self._before_drop()
+        for act in (self._settled, self._before_drop):
+            thread = threading.Thread(target=act, daemon=True)
+            thread.start()
+            thread.join(SETTLE_S)
         os._exit(PREEMPTED)
 
     def _settled(self) -> None:
