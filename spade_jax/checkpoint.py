@@ -2,6 +2,8 @@
 
 import contextlib
 import dataclasses
+import errno
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,13 +18,20 @@ from rich.markup import escape
 
 from spade_jax import integrity
 from spade_jax.integrity import ArrayInfo
+from spade_jax.parallel import Hosts
 from spade_jax.state import Records, RunState
 
 MOST_SHOWN = 160  # characters of a library's message
+OF_FILES = {None, errno.ENOENT, errno.EISDIR, errno.ENOTDIR}  # errors that tell of damage
+OS_ERROR = re.compile(r"os_error_code='(\d+)'")  # in the array library's messages
 
 
 class CheckpointError(RuntimeError):
     """A checkpoint is missing, does not fit this run, or none can be read."""
+
+
+class UnreadableError(CheckpointError):
+    """There are checkpoints, but none can be read now."""
 
 
 class SaveError(CheckpointError):
@@ -64,10 +73,16 @@ class Checkpoints:
     every `milestones_every`-th step (0: none).
 
     With `read_only` the folder is left as it is, whatever is found: another process may own it.
+    The processes of a run, `hosts`, save and restore together.
     """
 
     def __init__(
-        self, folder: epath.PathLike, keep: int, milestones_every: int = 0, read_only: bool = False
+        self,
+        folder: epath.PathLike,
+        keep: int,
+        milestones_every: int = 0,
+        read_only: bool = False,
+        hosts: Hosts | None = None,
     ):
         policies = [LatestN(keep)]
         if milestones_every:
@@ -81,6 +96,7 @@ class Checkpoints:
         )
         self._manager = ocp.CheckpointManager(epath.Path(folder).absolute(), options=options)
         self._read_only = read_only
+        self._hosts = hosts or Hosts()
         self._starting_save = threading.Lock()
 
     def latest(self) -> int | None:
@@ -134,13 +150,18 @@ class Checkpoints:
     def restore(self, like: RunState) -> RunState:
         """The newest state that can be read, with the shapes and shardings of `like`.
 
-        Damaged checkpoints are named in a printed line and passed over; they are renamed
-        STEP.damaged, so that their steps can be saved again, once an older one was read.
+        Damaged checkpoints, in the eyes of one process at least, are named in a printed line and
+        passed over; they are renamed STEP.damaged, so that their steps can be saved again, once an
+        older one was read.
 
         Raises:
-            CheckpointError: there is none, none can be read, or the newest that can be read is of
-                a different model or recipe.
+            CheckpointError: there is none, or the newest that can be read is of a different model
+                or recipe.
+            UnreadableError: none can be read.
+            OSError: reading fails for a reason that says nothing about the files.
+            SaveError: a save in the background has failed.
         """
+        self.wait()
         damaged: dict[int, str] = {}
         for step in sorted(self._manager.all_steps(), reverse=True):
             try:
@@ -159,25 +180,47 @@ class Checkpoints:
         if not damaged:
             raise CheckpointError(f"no checkpoint under {folder}")
         reasons = "; ".join(f"{step}: {reason}" for step, reason in damaged.items())
-        raise CheckpointError(
+        raise UnreadableError(
             f"no checkpoint under {folder} can be read ({reasons}); without that folder the run "
             "starts anew"
         )
 
     def _read(self, step: int, like: RunState) -> RunState:
-        read = ocp.args.Composite(contents=ocp.args.JsonRestore())
-        with _failing_as_damaged():
-            contents = Contents.from_json(self._manager.restore(step, args=read)["contents"])
+        # The manager's own `restore` ends at a barrier, which a process that fails never reaches.
+        folder = self._manager.directory / str(step)
+        with (
+            self._failing_together(f"contents of checkpoint {step}"),
+            contextlib.closing(ocp.JsonCheckpointHandler()) as handler,
+        ):
+            contents = Contents.from_json(handler.restore(folder / "contents"))
         arrays = _arrays(like)
         self._check_fits(step, contents.arrays, integrity.layout(arrays))
         target = jax.tree.map(ocp.utils.to_shape_dtype_struct, arrays)
-        read = ocp.args.Composite(arrays=ocp.args.StandardRestore(target))
-        with _failing_as_damaged():
-            restored = self._manager.restore(step, args=read)["arrays"]
+        with (
+            self._failing_together(f"arrays of checkpoint {step}"),
+            contextlib.closing(ocp.StandardCheckpointHandler()) as handler,
+        ):
+            restored = handler.restore(
+                folder / "arrays", args=ocp.args.StandardRestore(target)
+            )
         for name, found in integrity.inventory(restored).items():
             if found != contents.arrays[name]:
                 raise _Damaged(f"{name} is not what was saved")
         return dataclasses.replace(like, records=contents.records, **restored)
+
+    @contextlib.contextmanager
+    def _failing_together(self, what: str) -> Iterator[None]:
+        """Damage that one process finds is raised as _Damaged in all: each would wait for the
+        others in the collective operations that follow."""
+        reason = None
+        try:
+            with _failing_as_damaged():
+                yield
+        except _Damaged as error:
+            reason = str(error)
+        for index, found in enumerate(self._hosts.all(what, reason)):
+            if found is not None:
+                raise _Damaged(found if self._hosts.count == 1 else f"process {index}: {found}")
 
     def _check_fits(self, step: int, there: dict[str, ArrayInfo], here: dict[str, ArrayInfo]):
         """Raises CheckpointError for other arrays than the config asks for."""
@@ -224,18 +267,36 @@ def _shown(info: ArrayInfo | None) -> str:
 
 @contextlib.contextmanager
 def _failing_as_damaged() -> Iterator[None]:
-    """What is wrong with the device, the memory or the permissions says nothing about the files."""
+    """What is wrong with the device, the memory, the permissions or the way to the files says
+    nothing about the files."""
     try:
         yield
     except (_Damaged, MemoryError, PermissionError, RuntimeError):
         raise
     except Exception as error:
+        if _errno(error) not in OF_FILES:
+            raise
         raise _Damaged(_reason(error)) from error
 
 
-def _reason(error: BaseException) -> str:
-    """One line; of an error that only wraps another one, the other's."""
+def _errno(error: BaseException) -> int | None:
+    """The system's error number, which the array library tells in its text alone."""
+    error = _unwrapped(error)
+    if isinstance(error, OSError):
+        return error.errno
+    told = OS_ERROR.search(str(error))
+    return int(told[1]) if told else None
+
+
+def _unwrapped(error: BaseException) -> BaseException:
+    """Of an error that only wraps another one, the other."""
     if type(error) is Exception and error.__cause__ is not None:
-        return _reason(error.__cause__)
+        return _unwrapped(error.__cause__)
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    """One line."""
+    error = _unwrapped(error)
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:MOST_SHOWN]}"

@@ -16,18 +16,24 @@ class StopRequest:
     """A context manager; `requested()` turns true with the first SIGINT or SIGTERM.
 
     After SIGTERM a step that does not end within `grace_s` seconds is dropped, as if killed: the
-    process waits for the saves named by `settle_first` and exits with PREEMPTED. A second SIGINT
-    raises KeyboardInterrupt at once.
+    process waits for the saves named by `settle_first`, calls `before_drop` and exits with
+    PREEMPTED. A second SIGINT raises KeyboardInterrupt at once.
     """
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self, grace_s: float, agree: Callable[[bool], bool] = bool):
+    def __init__(
+        self,
+        grace_s: float,
+        agree: Callable[[bool], bool] = bool,
+        before_drop: Callable[[], None] = lambda: None,
+    ):
         """Args:
         agree: from "this process was asked to stop" to "the run stops". Processes of one run
             must come to the same answer; it is called once in every `requested`.
+        before_drop: called, in another thread, just before a step is dropped.
         """
-        self._grace_s, self._agree = grace_s, agree
+        self._grace_s, self._agree, self._before_drop = grace_s, agree, before_drop
         self._asked: int | None = None
         self._noticed = threading.Event()
         self._settle: list[Callable[[], None]] = []
@@ -79,9 +85,10 @@ class StopRequest:
             self._drop()
 
     def _drop(self) -> None:
-        waiter = threading.Thread(target=self._settled, daemon=True)
-        waiter.start()
-        waiter.join(SETTLE_S)
+        for act in (self._settled, self._before_drop):
+            thread = threading.Thread(target=act, daemon=True)
+            thread.start()
+            thread.join(SETTLE_S)
         os._exit(PREEMPTED)
 
     def _settled(self) -> None:

@@ -18,13 +18,13 @@ from ml_collections import config_flags
 
 from sandbox_runner import RunnerError
 from spade_jax import modes
-from spade_jax.checkpoint import CheckpointError, SaveError
+from spade_jax.checkpoint import CheckpointError, SaveError, UnreadableError
 from spade_jax.config import ConfigError, validate
 from spade_jax.designing import PoolError
 from spade_jax.grounding import CorpusError
 from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
-from spade_jax.parallel import HostError, Hosts, MeshError, joined
+from spade_jax.parallel import ClusterError, HostError, Hosts, MeshError, joined
 from spade_jax.prompts import PromptError
 from spade_jax.settings import SettingsError
 from spade_jax.sinks import WandbError
@@ -39,11 +39,18 @@ SPLIT = flags.DEFINE_enum("split", None, ["dev", "test"], "eval: held-out set; d
 PROMPT = flags.DEFINE_string("prompt", None, "generate: answer this instead.")
 COUNT = flags.DEFINE_integer("count", 4, "generate: how many designs.", lower_bound=1)
 
-USER_ERRORS = (
-    ConfigError, ModelError, MeshError, CorpusError, CheckpointError, WarmStartError, TextError,
-    PromptError, MetricsError, RunnerError, PoolError, SettingsError, HostError, WandbError,
-    modes.ModeError,
-)  # fmt: skip
+USAGE = 2  # exit code where the same command can only fail again: launchers do not start it again
+FAILURE = 1  # where it may go well the next time
+
+EXIT_CODES: dict[type[BaseException], int] = {
+    **dict.fromkeys((
+        ConfigError, ModelError, MeshError, ClusterError, CorpusError, CheckpointError,
+        WarmStartError, TextError, PromptError, MetricsError, PoolError, SettingsError, WandbError,
+        modes.ModeError,
+    ), USAGE),
+    **dict.fromkeys((SaveError, UnreadableError, RunnerError, HostError), FAILURE),
+}  # fmt: skip
+USER_ERRORS = tuple(EXIT_CODES)  # said in one line
 
 
 def main(argv: list[str]) -> int:
@@ -60,14 +67,19 @@ def main(argv: list[str]) -> int:
             )
         config = read_config()
         validate(config)
-        with joined(config.distributed) as hosts, _one_voice(hosts):
+        with joined(config.distributed, exit_code) as hosts, _one_voice(hosts):
             options = modes.Options(
                 ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value, hosts
             )
             return modes.MODES[MODE.value](config, pathlib.Path(WORKDIR.value), options)
     except USER_ERRORS as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 1 if isinstance(error, SaveError) else 2  # 2: the same command can only fail again
+        return exit_code(error)
+
+
+def exit_code(error: BaseException) -> int:
+    """That of its nearest class in the table."""
+    return next((EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES), FAILURE)
 
 
 def _one_voice(hosts: Hosts) -> contextlib.AbstractContextManager:
@@ -103,10 +115,10 @@ def _parse(argv: list[str]) -> list[str]:
             f"ConfigError: unknown setting {said}: expected a key of configs/base.py",
             file=sys.stderr,
         )
-        sys.exit(2)
+        sys.exit(USAGE)
     except (FileNotFoundError, TypeError, ValueError) as error:
         print(f"ConfigError: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(USAGE)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import json
 import math
 import resource
@@ -11,10 +12,11 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from spade_jax import integrity, models, parallel
-from spade_jax.checkpoint import CheckpointError, Checkpoints, SaveError
+from spade_jax.checkpoint import CheckpointError, Checkpoints, SaveError, UnreadableError
 from spade_jax.rl import Learner, LearnerState, LossSettings, OptimizerSettings
 from spade_jax.state import Records, RunState
 
@@ -131,10 +133,33 @@ def test_with_nothing_readable_the_error_names_all_and_nothing_is_moved(folder):
     DAMAGE["cut contents"](folder / "1")
     DAMAGE["flipped array bit"](folder / "2")
     with opened(folder) as checkpoints:
-        with pytest.raises(CheckpointError, match=r"no checkpoint .*\(2: .*; 1: "):
+        with pytest.raises(UnreadableError, match=r"no checkpoint .*\(2: .*; 1: "):
             checkpoints.restore(state(0))
         assert checkpoints.latest() == 2
     assert {"1", "2"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("handler", [ocp.JsonCheckpointHandler, ocp.StandardCheckpointHandler])
+def test_a_passing_read_error_is_no_damage(folder, handler, monkeypatch):
+    def failing(*_, **__):
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    with opened(folder) as checkpoints:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="not connected"):
+            patch.setattr(handler, "restore", failing)
+            checkpoints.restore(state(0))
+        assert_same(checkpoints.restore(state(0)), state(2))
+
+
+def test_nor_is_one_that_only_the_array_library_sees(folder):
+    file = array_file(folder / "2")
+    away = file.rename(folder / "away")
+    file.symlink_to(file)  # each open of it fails with ELOOP
+    with opened(folder) as checkpoints:
+        with pytest.raises(Exception, match="reading array"):
+            checkpoints.restore(state(0))
+        away.rename(file)
+        assert_same(checkpoints.restore(state(0)), state(2))
 
 
 def test_without_a_checkpoint_there_is_an_error(tmp_path):

@@ -55,7 +55,7 @@ def test_a_signal_is_noticed_after_the_step_and_what_follows_takes_its_time(numb
 
 def test_a_step_deep_in_other_code_is_dropped_once_saves_have_settled():
     process = started("""
-        with StopRequest(grace_s=0.1) as stop:
+        with StopRequest(grace_s=0.1, before_drop=lambda: say("told")) as stop:
             stop.settle_first(lambda: say("settled"))
             say("ready")
             hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
@@ -63,7 +63,7 @@ def test_a_step_deep_in_other_code_is_dropped_once_saves_have_settled():
     time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     code, out, err = ended(process)
-    assert (code, out) == (PREEMPTED, ["settled"]) and "the step was dropped" in err
+    assert (code, out) == (PREEMPTED, ["settled", "told"]) and "the step was dropped" in err
 
 
 def test_a_save_that_never_ends_does_not_hold_the_process():

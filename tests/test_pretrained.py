@@ -12,7 +12,6 @@ from configs import smollm2_135m
 from spade_jax import modes, parallel, pretrained
 from spade_jax.checkpoint import CheckpointError
 from spade_jax.config import ConfigError, validate
-from spade_jax.models import ModelError
 from spade_jax.models.convert import save_checkpoint, save_hf
 from spade_jax.text import TextError
 
@@ -113,7 +112,7 @@ def test_what_is_missing_is_named(config, folder, tmp_path):
     with pytest.raises(TextError, match="tokenizer.json is missing"):
         opened(config)
     config.model.checkpoint = str(tmp_path / "nowhere.gguf")
-    with pytest.raises(ModelError, match="nowhere.gguf"):
+    with pytest.raises(TextError, match="nowhere.gguf: expected .*hf download"):
         opened(config)
 
 

@@ -86,7 +86,9 @@ def newest_state(rooms: Rooms) -> RunState:
     if not has_run(rooms.workdir):
         return first_state(rooms, rooms.language.params())
     folder, keep = rooms.workdir / "checkpoints", rooms.config.checkpoint.keep
-    with contextlib.closing(Checkpoints(folder, keep, read_only=True)) as checkpoints:
+    with contextlib.closing(
+        Checkpoints(folder, keep, read_only=True, hosts=rooms.hosts)
+    ) as checkpoints:
         return checkpoints.restore(abstract_state(rooms))
 
 

@@ -11,10 +11,11 @@ from rich.markup import escape
 from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
-from spade_jax.interrupt import StopRequest
+from spade_jax.interrupt import PREEMPTED, StopRequest
 from spade_jax.metrics import MetricsWriter, NoWriter, Sink
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
 from spade_jax.modes.scoring import score
+from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
 from spade_jax.sinks import TensorBoard, WandbRun
@@ -34,7 +35,7 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     """Warm start, self-play and the closing table; takes up an interrupted run where it stopped."""
     hosts = options.hosts
     with (
-        StopRequest(config.checkpoint.grace_s, hosts.any) as stop,
+        _stop_request(config, hosts) as stop,
         open_rooms(config, workdir, hosts) as rooms,
         _open_writer(rooms) as writer,
         contextlib.closing(_open_checkpoints(rooms)) as checkpoints,
@@ -53,11 +54,19 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
 def run_warm_start(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
     """The warm start alone, for runs that share it by `warm_start.path`."""
     with (
-        StopRequest(config.checkpoint.grace_s, options.hosts.any) as stop,
+        _stop_request(config, options.hosts) as stop,
         open_rooms(config, workdir, options.hosts) as rooms,
     ):
         params = _warm_params(rooms, stop)
     return 0 if params is not None else _stopped(workdir, stop)
+
+
+def _stop_request(config: ConfigDict, hosts: Hosts) -> StopRequest:
+    """All processes stop together, also where one can not wait for the end of a step."""
+    return StopRequest(
+        config.checkpoint.grace_s, hosts.any,
+        before_drop=lambda: hosts.desert("was preempted", PREEMPTED),
+    )  # fmt: skip
 
 
 def _stopped(workdir: pathlib.Path, stop: StopRequest) -> int:
@@ -67,7 +76,9 @@ def _stopped(workdir: pathlib.Path, stop: StopRequest) -> int:
 
 def _open_checkpoints(rooms: Rooms) -> Checkpoints:
     section = rooms.config.checkpoint
-    return Checkpoints(rooms.workdir / "checkpoints", section.keep, section.milestones_every)
+    return Checkpoints(
+        rooms.workdir / "checkpoints", section.keep, section.milestones_every, hosts=rooms.hosts
+    )
 
 
 def _open_writer(rooms: Rooms) -> MetricsWriter | NoWriter:
@@ -93,7 +104,7 @@ def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:
     with Progress(config.warm_start.steps, label="warm start") as progress:
         return warm_start.train(
             config, rooms.language, rooms.mesh, rooms.warm,
-            lambda step, loss: progress.step(step, {"loss": loss}), stop,
+            lambda step, loss: progress.step(step, {"loss": loss}), stop, rooms.hosts,
         )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 from spade_jax.parallel import collectives
-from spade_jax.parallel.distributed import joined
+from spade_jax.parallel.distributed import ClusterError, joined
 from spade_jax.parallel.hosts import PLAIN, HostError, Hosts, Wire
 from spade_jax.parallel.mesh import (
     AXES,
@@ -22,6 +22,7 @@ __all__ = [
     "PLAIN",
     "ROW_AXES",
     "RULES",
+    "ClusterError",
     "HostError",
     "Hosts",
     "MeshError",

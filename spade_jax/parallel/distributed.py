@@ -9,8 +9,7 @@ import contextlib
 import os
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import jax
 from jax._src.distributed import global_state
@@ -23,14 +22,24 @@ GRACE = 5.0  # seconds for a process to stop by itself once another one has fail
 LATER = 60  # seconds after us that JAX misses a process, and aborts the others
 
 
+class ClusterError(HostError):
+    """The settings fit neither each other nor the cluster."""
+
+
 @contextlib.contextmanager
-def joined(section: ConfigDict) -> Iterator[Hosts]:
+def joined(
+    section: ConfigDict, exit_code: Callable[[BaseException], int] = lambda error: 1
+) -> Iterator[Hosts]:
     """The processes of `config.distributed`; one alone when it is not enabled.
 
     If they do not find each other in time, the process ends with exit code 1, and says so.
 
+    Args:
+        exit_code: of an exception inside. All processes end with the code of the first one.
+
     Raises:
-        HostError: the settings fit neither each other nor the cluster.
+        ClusterError: the settings fit neither each other nor the cluster.
+        HostError: the cluster does not take this process.
     """
     if not section.enabled:
         yield Hosts()
@@ -41,7 +50,7 @@ def joined(section: ConfigDict) -> Iterator[Hosts]:
         multihost_utils.process_allgather,
     )  # fmt: skip
     try:
-        with group.together(section.heartbeat_s, GRACE, _end):
+        with group.together(section.heartbeat_s, GRACE, _end, exit_code):
             group.all("start", None)
             yield group
             group.all("end", None)
@@ -71,7 +80,9 @@ def _initialize(section: ConfigDict) -> None:
             heartbeat_timeout_seconds=section.heartbeat_s + LATER,
             shutdown_timeout_seconds=LATER,
         )
-    except (RuntimeError, ValueError) as error:
+    except ValueError as error:
+        raise ClusterError(f"{given}: {error}") from error
+    except RuntimeError as error:
         raise HostError(f"{given}: {error}") from error
     finally:
         timer.cancel()
@@ -100,16 +111,15 @@ class _Coordinator:
             self._client.key_value_delete(key)
 
 
-def _end(failure: str) -> None:
+def _end(failure: str, exit_code: int = 1) -> None:
     print(f"HostError: {failure}", file=sys.stderr, flush=True)
-    os._exit(1)
+    os._exit(exit_code)
 
 
-def _leave(group: Hosts) -> None:
+def _leave(group: Group) -> None:
     """Ends a process whose run has failed without JAX's farewell, which would wait for processes
     that are gone and then abort this one."""
     sys.stdout.flush()
     sys.stderr.flush()
-    if group.leader:
-        time.sleep(GRACE + 1.0)  # others read here what happened
-    os._exit(1)
+    group.outlast()
+    os._exit(group.exit_code)

@@ -92,6 +92,10 @@ class Hosts:
                     f" {_difference(other, value)}"
                 )
 
+    def desert(self, why: str, exit_code: int) -> None:
+        """Tells the others, from any thread, that this process `why`: they end with that exit code
+        too. The caller then ends the process."""
+
     @contextlib.contextmanager
     def leader_first(self, what: str) -> Iterator[None]:
         """The leader does what is inside, then the others do, who find what it wrote."""
@@ -158,12 +162,22 @@ class _Packet(msgspec.Struct, array_like=True):
     data: bytes
 
 
+class _Failure(msgspec.Struct, array_like=True):
+    """Of one process, for which all stop; with one exit code, so that launchers see one end."""
+
+    text: str
+    exit_code: int = 1
+
+
 class Group(Hosts):
     """One of several processes.
 
     Small values go through the store, where waiting has a deadline and a failure is seen at once.
     Large ones are only announced there: when all processes are at it, their bytes go over the
     devices' own network, which is fast but would wait for a missing process for ever.
+
+    Attributes:
+        exit_code: of a process that left `together` by an exception; the first failure's.
     """
 
     def __init__(
@@ -182,8 +196,9 @@ class Group(Hosts):
         """
         self.index, self.count = index, count
         self._store, self._timeout, self._collect = store, timeout, collect
-        self._calls = 0
-        self._failure: str | None = None
+        self.exit_code = 1
+        self._calls, self._grace = 0, 0.0
+        self._failure: _Failure | None = None
         self._left = threading.Event()
 
     def all(self, what: str, value: Any) -> list[Any]:
@@ -197,44 +212,69 @@ class Group(Hosts):
 
     @contextlib.contextmanager
     def together(
-        self, silence: float, grace: float, end: Callable[[str], None]
+        self,
+        silence: float,
+        grace: float,
+        end: Callable[[str, int], None],
+        exit_code: Callable[[BaseException], int] = lambda error: 1,
     ) -> Iterator[None]:
         """If what is inside fails, the others are told; if another process does, `all` raises.
 
         Args:
             silence: seconds without a sign of life after which a process has failed.
-            grace: seconds after which `end` is called with the failure of another process, from a
-                thread: who waits for it in a collective operation of the devices sees no error.
+            grace: seconds after which `end` is called with the failure of another process and its
+                exit code, from a thread: who waits for it in a collective operation of the devices
+                sees no error.
+            exit_code: of an exception in this process.
         """
+        self._grace = grace
         pulse = _Pulse(self._store, self.index, self.count, int(silence / LOOK))
         watcher = threading.Thread(target=self._watch, args=(pulse, grace, end), daemon=True)
         watcher.start()
         try:
             yield
         except BaseException as error:
-            self._report(f"process {self.index} failed: {type(error).__name__}: {error}")
+            text = f"process {self.index} failed: {type(error).__name__}: {error}"
+            self.exit_code = self._report(_Failure(text, exit_code(error))).exit_code
             raise
         finally:
             self._left.set()
             watcher.join()
 
-    def _report(self, failure: str) -> None:
-        """The first failure is the run's."""
-        self._store.put(FAILED, failure.encode())
+    def desert(self, why: str, exit_code: int) -> None:
+        self._left.set()
+        self._report(_Failure(f"process {self.index} {why}", exit_code))
+        self.outlast()
 
-    def _watch(self, pulse: _Pulse, grace: float, end: Callable[[str], None]) -> None:
-        said = None
-        while said is None and not self._left.is_set():
+    def outlast(self) -> None:
+        """Waits in the leader, with whom the store may end, until the others know why they stop."""
+        if self.leader:
+            time.sleep(self._grace + 1.0)
+
+    def _report(self, failure: _Failure) -> _Failure:
+        """The first failure is the run's, and is returned."""
+        self._store.put(FAILED, msgspec.msgpack.encode(failure))
+        with contextlib.suppress(HostError):
+            failure = self._reported() or failure
+        return failure
+
+    def _reported(self) -> _Failure | None:
+        said = self._store.get(FAILED, LOOK)
+        return None if said is None else msgspec.msgpack.decode(said, type=_Failure)
+
+    def _watch(self, pulse: _Pulse, grace: float, end: Callable[[str, int], None]) -> None:
+        failure = None
+        while failure is None and not self._left.is_set():
             try:
-                said = self._store.get(FAILED, LOOK)
+                failure = self._reported()
                 if (dead := pulse.silent()) is not None:
-                    self._report(f"process {dead} died: it gives no sign of life")
+                    self._report(_Failure(f"process {dead} died: it gives no sign of life"))
             except HostError as error:
-                said = str(error).encode()
-        if said is not None:
-            self._failure = said.decode()
+                failure = _Failure(str(error))
+        if failure is not None:
+            self._failure = failure
             if not self._left.wait(grace):
-                end(self._failure)
+                end(failure.text, failure.exit_code)
 
     def _gather(self, what: str, data: bytes) -> list[bytes]:
         self._calls += 1
@@ -256,7 +296,7 @@ class Group(Hosts):
         data = None
         while data is None:
             if self._failure is not None:
-                raise HostError(self._failure)
+                raise HostError(self._failure.text)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise HostError(

@@ -12,6 +12,7 @@ from spade_jax import models, seeding
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.interrupt import StopRequest
 from spade_jax.language import Language
+from spade_jax.parallel import Hosts
 from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
 from spade_jax.rollout import Trajectory
 from spade_jax.state import Records, RunState
@@ -29,12 +30,14 @@ def train(
     warm: WarmStart,
     report: Callable[[int, float], None],
     stop: StopRequest,
+    hosts: Hosts | None = None,
 ) -> models.Params | None:
     """Trains on the examples, or takes up where an earlier call was interrupted.
 
     Args:
         report: called with (step, loss) now and then.
         stop: asked after every step; a stopped stage is saved and returns None.
+        hosts: the processes that train together; by default one alone.
 
     Returns:
         The warm parameters; with no steps, those that the language starts from.
@@ -45,7 +48,7 @@ def train(
         return language.params()
     learner = Learner(language.model, mesh, "supervised", LossSettings(), _optimizer(section))
     folder, keep = warm.folder / "checkpoints", config.checkpoint.keep
-    with contextlib.closing(Checkpoints(folder, keep)) as checkpoints:
+    with contextlib.closing(Checkpoints(folder, keep, hosts=hosts)) as checkpoints:
         stop.settle_first(checkpoints.settle)
         start, state = _start(checkpoints, learner, language)
         batches = _batches(config, language, warm) if start < total else iter(())

@@ -149,11 +149,14 @@ def test_a_launcher_that_is_refused_leaves_the_files_of_the_one_at_work(checkout
     assert [path.name for path in folder.iterdir()] == ["lock"]
 
 
-@pytest.mark.parametrize(("error", "final"), [("SaveError", False), ("CheckpointError", True)])
-def test_a_save_that_failed_is_no_reason_not_to_start_the_run_again(error, final, tmp_path):
+@pytest.mark.parametrize(("error", "final"), [
+    ("RunnerError", False), ("SaveError", False), ("UnreadableError", False),
+    ("CheckpointError", True),
+])  # fmt: skip
+def test_only_a_run_that_can_not_go_well_is_not_started_again(error, final, tmp_path):
     code = (
-        "from spade_jax import checkpoint, main, modes\n"
-        f"def fail(*_): raise checkpoint.{error}('why')\n"
+        "from spade_jax import main, modes\n"
+        f"def fail(*_): raise main.{error}('why')\n"
         "modes.MODES['train'] = fail\nmain.run(main.main)"
     )
     command = [sys.executable, "-c", code, "--config=configs/tiny.py", f"--workdir={tmp_path}"]

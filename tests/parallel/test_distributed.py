@@ -5,7 +5,9 @@ import sys
 import pytest
 
 from configs import base
-from spade_jax.parallel import HostError, joined
+from spade_jax.interrupt import PREEMPTED
+from spade_jax.main import USAGE
+from spade_jax.parallel import ClusterError, joined
 from tests.processes import free_address, started
 
 WALL = 90.0  # seconds
@@ -16,7 +18,7 @@ def outcome(what, logs, present=2):
     worker.py)."""
     address = free_address()
     worker = [sys.executable, "-m", "tests.parallel.worker", what, address]
-    commands = [[*worker, str(index)] for index in range(present)]
+    commands = [[*worker, str(index), str(logs / "folder")] for index in range(present)]
     with started(commands, logs, devices=2) as run:
         return run.wait(WALL), run.texts()
 
@@ -36,6 +38,30 @@ def test_the_failure_of_one_process_ends_the_other_which_says_it(what, tmp_path)
     assert "HostError: process 1 failed: ValueError: nothing left" in texts[0]
 
 
+def test_a_process_whose_settings_are_impossible_ends_all_with_the_code_that_says_so(tmp_path):
+    codes, texts = outcome("refuse", tmp_path)
+    assert codes == [USAGE, USAGE], texts
+    assert "HostError: process 1 failed: SettingsError: made with others" in texts[0]
+
+
+@pytest.mark.parametrize("what,victim", [
+    ("preempt_0", 0), pytest.param("preempt_1", 1, marks=pytest.mark.soak), ("preempt_outside", 1),
+])  # fmt: skip
+def test_a_step_dropped_by_one_process_ends_all_as_preempted(what, victim, tmp_path):
+    codes, texts = outcome(what, tmp_path)
+    assert codes == [PREEMPTED, PREEMPTED], texts
+    assert "the step was dropped" in texts[victim]
+    assert f"HostError: process {victim} was preempted" in texts[1 - victim]
+
+
+def test_a_checkpoint_that_one_process_cannot_read_is_passed_over_by_all(tmp_path):
+    codes, texts = outcome("restore", tmp_path)
+    assert codes == [0, 0], texts
+    said = " ".join(texts[0].split())
+    assert "damaged (process 1: " in said and "going on from checkpoint 1" in said
+    assert (tmp_path / "folder" / "2.damaged").is_dir()
+
+
 def test_the_death_of_one_process_ends_the_other_which_says_it(tmp_path):
     codes, texts = outcome("die", tmp_path)
     assert codes == [1, -9]
@@ -52,5 +78,5 @@ def test_numbers_that_do_not_fit_are_named():
     section = base.get_config().distributed
     section.enabled, section.num_processes, section.process_id = True, 2, 5
     section.coordinator = free_address()
-    with pytest.raises(HostError, match="process_id=5"), joined(section):
+    with pytest.raises(ClusterError, match="process_id=5"), joined(section):
         pass

@@ -146,8 +146,14 @@ def test_the_failure_of_one_ends_the_wait_of_the_others():
     members, _, _ = groups(3, timeout=60.0)
     ended = []
 
+    def end(*failure):
+        ended.append(failure)
+
+    def exit_code(error):
+        return 2 if isinstance(error, ValueError) else 1
+
     def do(group):
-        with group.together(60.0, 60.0, ended.append):
+        with group.together(60.0, 60.0, end, exit_code):
             if group.index == 1:
                 raise ValueError("no more memory")
             group.all("step", None)
@@ -160,6 +166,7 @@ def test_the_failure_of_one_ends_the_wait_of_the_others():
         assert isinstance(errors[index], HostError)
         assert str(errors[index]) == "process 1 failed: ValueError: no more memory"
     assert not ended
+    assert [member.exit_code for member in members] == [2, 2, 2]
 
 
 def test_who_waits_outside_for_a_failed_process_is_ended():
@@ -167,11 +174,11 @@ def test_who_waits_outside_for_a_failed_process_is_ended():
     ended = threading.Event()
 
     def stuck(group):
-        with group.together(60.0, 0.0, lambda failure: ended.set()):
+        with group.together(60.0, 0.0, lambda *_: ended.set()):
             assert ended.wait(10)
 
     def failing(group):
-        with pytest.raises(ValueError), group.together(60.0, 60.0, lambda failure: None):
+        with pytest.raises(ValueError), group.together(60.0, 60.0, lambda *_: None):
             raise ValueError
 
     everywhere(members, lambda group: (stuck, failing)[group.index](group))
@@ -183,7 +190,7 @@ def test_a_lost_store_is_a_failure():
             raise HostError("the coordinator is lost")
 
     group, ended = Group(Lost(), 1, 2, 10.0, None), threading.Event()
-    with group.together(60.0, 0.0, lambda failure: ended.set()):
+    with group.together(60.0, 0.0, lambda *_: ended.set()):
         assert ended.wait(10)
 
 
@@ -193,7 +200,7 @@ def test_a_process_without_a_sign_of_life_has_failed():
     def do(group):
         if group.index == 1:
             return
-        with group.together(1.5, 60.0, lambda failure: None):
+        with group.together(1.5, 60.0, lambda *_: None):
             group.all("step", None)
 
     with pytest.raises(HostError, match="process 1 died"):

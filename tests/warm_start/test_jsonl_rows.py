@@ -8,6 +8,7 @@ import pytest
 
 from configs import tiny
 from spade_jax import parallel, warm_start
+from spade_jax.interrupt import StopRequest
 from spade_jax.prompts import Prompts
 from spade_jax.warm_start import WarmStartError, jsonl_rows, stage
 
@@ -127,7 +128,7 @@ def test_rows_of_one_role_train_alone_and_are_learnt(tmp_path):
     warm, mesh, language = opened(config, tmp_path / "run")
     losses = []
     params = warm_start.train(
-        config, language, mesh, warm, lambda _, loss: losses.append(loss), lambda: False
+        config, language, mesh, warm, lambda _, loss: losses.append(loss), StopRequest(60)
     )
     assert losses[-1] < 0.5 * losses[0]
     assert not np.array_equal(params["embedding"], language.params()["embedding"])
