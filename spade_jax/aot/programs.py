@@ -68,10 +68,10 @@ class Plan:
         """
         model = model_of(config)
         mesh = parallel.make_mesh(config.mesh, topology.devices)
+        replica = parallel.make_mesh(config.replica, topology.host().devices)
         for role in ("designer", "agent"):
             _divides(f"learner.{role}.rows", config.learner[role].rows, mesh)
-        replica = parallel.make_mesh(config.replica, topology.host().devices)
-        _divides(f"sampler.{ROLE}.num_slots", config.sampler[ROLE].num_slots, replica)
+            _divides(f"sampler.{role}.num_slots", config.sampler[role].num_slots, replica)
         return cls(config, model, topology, open_learner(config, mesh, model), replica)
 
     @property
@@ -96,7 +96,8 @@ def train(plan: Plan) -> Iterator[Program]:
     section, learner = plan.config.learner[ROLE], plan.learner
     rows, length, mesh = section.rows, section.length, learner.mesh
     state, has_reference = learner.abstract(), bool(plan.config.learner.kl)
-    # Beside what the gradient reads lie the optimizer's state and the sums of both roles.
+    # Beside what the gradient reads and gives lie the optimizer's state, the sum of this role's
+    # micro-batches so far, and the other role's; beside `apply`, which reads their sum, none.
     yield Program(
         "gradients", mesh, lambda: learner.lower_gradients(rows, length),
         {"rows": rows, "length": length},
