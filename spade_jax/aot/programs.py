@@ -26,6 +26,7 @@ from spade_jax.sampler.planner import Kind, Planner
 from spade_jax.sampler.programs import DecodeInputs, Programs
 from spade_jax.sampler.request import MAX_STOP_IDS
 
+ROLES = ("designer", "agent")
 ROLE = "agent"  # whose rows most programs are shaped by; the designer's differ in number only
 
 
@@ -68,10 +69,9 @@ class Plan:
         """
         model = model_of(config)
         mesh = parallel.make_mesh(config.mesh, topology.devices)
-        replica = parallel.make_mesh(config.replica, topology.host().devices)
-        for role in ("designer", "agent"):
+        for role in ROLES:
             _divides(f"learner.{role}.rows", config.learner[role].rows, mesh)
-            _divides(f"sampler.{role}.num_slots", config.sampler[role].num_slots, replica)
+        replica = parallel.make_mesh(config.replica, topology.host().devices)
         return cls(config, model, topology, open_learner(config, mesh, model), replica)
 
     @property
@@ -126,6 +126,8 @@ def _sampling(plan: Plan, width: int | None) -> Program:
     settings = EngineSettings(**plan.config.sampler[ROLE])
     mesh, model = plan.replica, plan.model
     shards = parallel.row_shards(mesh)
+    for role in ROLES:
+        _divides(f"sampler.{role}.num_slots", plan.config.sampler[role].num_slots, mesh)
     try:
         pages = settings.pages(position_bytes(model), shards)
     except SettingsError as error:

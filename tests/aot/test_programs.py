@@ -95,7 +95,7 @@ def test_what_does_not_fit_the_slice_is_named(key, value, expected):
     config = tiny.get_config()
     config.update_from_flattened_dict({key: value})
     with pytest.raises(AotError, match=expected):
-        Plan.of(config, open_topology("cpu:8"))
+        programs(Plan.of(config, open_topology("cpu:8")))
 
 
 def test_reshard_gives_every_replica_the_whole_model_in_its_dtype():
