@@ -62,9 +62,11 @@ def collectives(text: str) -> list[Collective]:
             if collective := _of_line(line, lines, times):
                 if name.startswith("all-reduce-scatter"):
                     collective = dataclasses.replace(collective, kind="reduce-scatter")
-                # One that runs beside a product stands in the text as several parts; a channel
-                # alone does not tell them, as all that stand in a shard_map share one.
-                found[collective, *(_IDENTITY.findall(line) or [line])] = collective
+                # One that runs beside a product stands in the text as several parts, some in that
+                # product's loop. A channel does not tell them: a shard_map's all share one.
+                parts = collective.kind, collective.shapes, *(_IDENTITY.findall(line) or [line])
+                if parts not in found or times < found[parts].times:
+                    found[parts] = collective
             pending += _called(computations, line, times)
     return list(found.values())
 

@@ -90,6 +90,7 @@ WINDOWED = """\
 %wide.windowed_dot_general_body_ag (p: (bf16[16,128,1,80], u32[])) -> (bf16[16,128,1,80], u32[]) {
   %collective-permute.3 = bf16[16,128,1,80]{1,3,2,0:T(8,128)(2,1)} collective-permute(%copy), \
 channel_id=166, source_target_pairs={{0,2},{2,4}}, metadata={op_name="q/dot_general"}
+  %one = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%async_collective_fusion.958
 }
 
 %wide.windowed_dot_general_cond_ag (p: (bf16[16,128,1,80], u32[])) -> pred[] {
@@ -104,16 +105,15 @@ direction=LT, metadata={op_name="q/dot_general"}
 dimensions={0}, metadata={op_name="v/dot_general"}
 }
 
-%async_collective_fusion.963 (p: bf16[80,512]) -> bf16[2560,512] {
-  %all-gather.114 = bf16[2560,512]{1,0} all-gather(%p), channel_id=91, \
+%fused_computation.841 (p: bf16[80,512]) -> bf16[2560,512] {
+  %all-gather.128 = bf16[2560,512]{1,0} all-gather(%p), channel_id=91, \
 dimensions={0}, metadata={op_name="v/dot_general"}
 }
 
 ENTRY %main.63_spmd (p: bf16[80,512]) -> bf16[2560,512] {
   %while.216 = (bf16[16,128,1,80], u32[]) while(%tuple), \
 condition=%wide.windowed_dot_general_cond_ag, body=%wide.windowed_dot_general_body_ag
-  %one = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%async_collective_fusion.958
-  %two = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%async_collective_fusion.963
+  %two = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.841
   %psum.84 = bf16[32,32767,80]{1,0,2} all-reduce(%x), channel_id=1, \
 metadata={op_name="embed/shard_map/psum"}
   %all_to_all.20 = bf16[32,32767,80]{1,0,2} all-to-all(%psum.84), channel_id=1, \
