@@ -34,12 +34,14 @@ class Job:
     name: unique among the jobs of a folder.
     after: name of the job that must have finished before this one starts.
     workdir: what it leaves; where that is gone, a finished job is run again.
+    watches: name of what it watches over elsewhere, which runs on where the job is ended.
     """
 
     name: str
     command: tuple[str, ...]
     after: str | None = None
     workdir: pathlib.Path | None = None
+    watches: str | None = None
 
     def path(self, folder: pathlib.Path, suffix: str) -> pathlib.Path:
         """Its log (".log") or record (".json") in the folder of a launch."""
@@ -106,6 +108,7 @@ def run_jobs(
     folder: pathlib.Path,
     limits: Limits,
     say: Callable[[str], None] = lambda line: print(line, flush=True),
+    files: Mapping[pathlib.Path, str] | None = None,
 ) -> dict[str, Record]:
     """Runs every job that has not finished yet, its output appended to its log in `folder`.
 
@@ -115,6 +118,7 @@ def run_jobs(
 
     Args:
         say: is told what starts and ends, a line at a time.
+        files: path -> content, written before the jobs start, once no other launcher works here.
 
     Returns:
         The records by the jobs' names.
@@ -124,6 +128,9 @@ def run_jobs(
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder):
+        for path, text in (files or {}).items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
         return asyncio.run(_Launch(jobs, folder, limits, say).run())
 
 
@@ -214,8 +221,7 @@ class _Launch:
             record.seconds += time.monotonic() - began
             record.state = self._judge(record.code)
             record.save(job, self._folder)
-            reason = "took too long" if record.code is None else f"exit code {record.code}"
-            self._say(f"{job.name}: {record.state}, {reason}")
+            self._say(f"{job.name}: {record.state}, {_reason(job, record.code)}")
             if record.state != State.PREEMPTED:
                 break
 
@@ -246,6 +252,12 @@ class _Launch:
         finally:
             del self._running[job.name]
             _kill_group(process.pid)  # what it may have left behind
+
+
+def _reason(job: Job, code: int | None) -> str:
+    if code is not None:
+        return f"exit code {code}"
+    return f"no longer watched: {job.watches} runs on" if job.watches else "took too long"
 
 
 def shared_cores(parallel: int) -> list[str]:

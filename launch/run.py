@@ -44,7 +44,10 @@ PREEMPTIONS = flags.DEFINE_integer(
 FAILURES = flags.DEFINE_integer(
     "max_failures", 5, "Pods: how often a unit that failed there is started again.", lower_bound=0
 )
-HOURS = flags.DEFINE_float("max_hours", 168.0, "Most that one unit may take.", lower_bound=0.0)
+HOURS = flags.DEFINE_float(
+    "max_hours", 168.0, "Most that one unit may take; pods: how long it is watched, it runs on.",
+    lower_bound=0.0,
+)  # fmt: skip
 CLUSTER = flags.DEFINE_enum(
     "cluster", None, sorted(CLUSTERS), "Pods: a slice of launch/clusters.py; its fields are flags."
 )
@@ -90,10 +93,7 @@ def execute(plan: Plan, folder: pathlib.Path, limits: Limits) -> int:
     for program in plan.programs:
         if shutil.which(program) is None:
             raise LaunchError(f"--backend={BACKEND.value} needs the program {program}: not found")
-    for path, text in plan.files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    records = run_jobs(plan.jobs, folder, limits)
+    records = run_jobs(plan.jobs, folder, limits, files=plan.files)
     for job in plan.jobs:
         if records[job.name].state == State.FAILED:
             print(f"==> {job.path(folder, '.log')}\n{log_tail(job, folder)}")

@@ -45,4 +45,5 @@ def watched(
         "usage_error": USAGE_ERROR,
     }
     files = {folder / name: render(template, **values) for name, template in templates.items()}
-    return Job(unit.name, ("bash", str(folder / "watch.sh"), *command), unit.after), files
+    watch = ("bash", str(folder / "watch.sh"), *command)
+    return Job(unit.name, watch, unit.after, watches=unit.resource), files

@@ -12,6 +12,7 @@ from launch.clusters import parse_topology
 from launch.plan import Plan, Request
 
 PAUSE = 30  # seconds before a failed run is started again: time for the other hosts to notice
+TRIES = 40  # to mount the bucket and pull the image, or to tell the exit code; PAUSE between two
 
 
 def plan(request: Request) -> Plan:
@@ -31,7 +32,7 @@ def plan(request: Request) -> Plan:
             runtime=cluster.runtime or slice_.generation.runtime,
             service_account=cluster.service_account,
             image=cluster.image, registry=cluster.image.partition("/")[0],
-            startup="startup.sh", pause=PAUSE,
+            startup="startup.sh", pause=PAUSE, tries=TRIES,
             exit_file=f"{unit.workdir}/exit_code_{digest}",
         )  # fmt: skip
         jobs.append(job)

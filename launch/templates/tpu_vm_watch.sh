@@ -8,13 +8,24 @@ where=(--project={{ project | quote }} --zone={{ zone | quote }})
 exit_file={{ exit_file | quote }}
 
 queued() { gcloud compute tpus queued-resources "$1" "$name" "${where[@]}" "${@:2}"; }
-state() { queued describe --format='value(state.state)' 2> /dev/null; }
+state() { queued describe --format='value(state.state)'; }
+absent() { [[ "$(queued describe 2>&1 > /dev/null)" == *NOT_FOUND* ]]; }
 exit_code() { gcloud storage cat "$exit_file" 2> /dev/null; }
-delete() { queued delete --force --quiet; }
+delete() { queued delete --force --quiet || absent; }
 
-if [[ -z "$(state)" ]]; then
-  if [[ "$(exit_code)" == 0 ]]; then echo "finished before"; exit 0; fi
-  gcloud storage rm "$exit_file" 2> /dev/null  # of an earlier try
+{% include "again.sh" %}
+
+end() {  # CODE: deletes the slice and exits
+  if again 10 {{ poll }} delete; then exit "$1"; fi
+  echo "$name could not be deleted and is still paid for: launch again, or delete it by hand"
+  exit 1
+}
+
+if absent; then  # and not merely unseen
+  if code="$(exit_code)"; then
+    if [[ "$code" == 0 ]]; then echo "finished before"; exit 0; fi
+    gcloud storage rm "$exit_file" || exit 1  # of an earlier try
+  fi
   queued create --node-id="$name" --async \
     --accelerator-type={{ accelerator_type }} --runtime-version={{ runtime | quote }} \
     --network={{ network | quote }} --labels=sweep={{ label }} \
@@ -31,14 +42,13 @@ unknown=0  # looks in a row that gave no answer
 while (( unknown < 10 )); do
   if code="$(exit_code)"; then
     echo "the run ended with exit code $code"
-    delete
-    exit "$code"
+    end "$code"
   fi
   now="$(state)"
   echo "$(date -u +%FT%TZ) ${now:-no answer}"
   case "$now" in
-    SUSPENDED) delete; exit {{ preempted }} ;;
-    FAILED) queued describe; delete; exit 1 ;;
+    SUSPENDED) end {{ preempted }} ;;
+    FAILED) queued describe; end 1 ;;
     "") unknown=$(( unknown + 1 )) ;;
     *) unknown=0 ;;
   esac

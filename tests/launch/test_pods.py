@@ -102,7 +102,7 @@ def cloud(tmp_path, monkeypatch):
     monkeypatch.setenv("FAKE_CLOUD", str(tmp_path))
     monkeypatch.setattr(bucket, "ROOT", str(tmp_path / "gcs"))
     (tmp_path / "calls").touch()
-    write_lines(tmp_path / "mounts", [0])
+    monkeypatch.setattr(tpu_vm, "PAUSE", 0)
     return tmp_path
 
 
@@ -116,13 +116,13 @@ def write(plan):
         path.write_text(text)
 
 
-def launch(backend, cloud, *lives, preemptions=3):
+def launch(backend, cloud, *lives, **limits):
     """The run's record after its resource has lived those lives, and the verbs that made it so."""
     for number, life in enumerate(lives, start=1):
         write_lines(cloud / f"life_{number}", life)
     plan = BACKENDS[backend](request(cloud / "launch", poll=0.01))
     write(plan)
-    records = run_jobs(plan.jobs, cloud / "launch", Limits(preemptions=preemptions))
+    records = run_jobs(plan.jobs, cloud / "launch", Limits(**limits))
     verbs = [
         verb
         for line in (cloud / "calls").read_text().splitlines()
@@ -167,6 +167,47 @@ def test_the_exit_code_of_an_earlier_try_is_not_taken_for_this_one(cloud):
     (cloud / "exit_code").write_text("1\n")
     record, verbs = launch("tpu_vm", cloud, ["ACTIVE", "ACTIVE", "exit 0"])
     assert (record.state, verbs) == (State.FINISHED, ["create", "delete"])
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, State.FINISHED), (1, State.FAILED)])
+def test_a_slice_that_can_not_be_seen_at_first_is_not_taken_for_absent(code, state, cloud):
+    (cloud / "exit_code").write_text(f"{code}\n")
+    write_lines(cloud / "resource", ["down", "ACTIVE"])
+    record, verbs = launch("tpu_vm", cloud)
+    assert (record.state, record.code, verbs) == (state, code, ["delete"])
+    assert not (cloud / "resource").exists()
+
+
+def test_a_slice_that_could_not_be_deleted_is_deleted_later(cloud):
+    write_lines(cloud / "deletes", [1, 1, 0])
+    record, verbs = launch("tpu_vm", cloud, ["ACTIVE", "exit 0"])
+    assert (record.state, verbs) == (State.FINISHED, ["create", *["delete"] * 3])
+    assert not (cloud / "resource").exists()
+
+
+def test_a_run_has_not_finished_while_its_slice_is_paid_for(cloud):
+    write_lines(cloud / "deletes", [1])
+    record, _ = launch("tpu_vm", cloud, ["ACTIVE", "exit 0"])
+    assert (record.state, record.code) == (State.FAILED, 1)
+    assert "could not be deleted" in (cloud / "launch" / "seed_3_no_memory.log").read_text()
+    write_lines(cloud / "deletes", [0])
+    record, verbs = launch("tpu_vm", cloud)
+    assert (record.state, verbs.count("create")) == (State.FINISHED, 1)
+    assert not (cloud / "resource").exists()
+
+
+def test_a_slice_that_somebody_deleted_needs_no_deleting(cloud):
+    record, _ = launch("tpu_vm", cloud, ["ACTIVE", "gone 0"])
+    assert record.state == State.FINISHED
+
+
+@pytest.mark.parametrize("backend", ["tpu_vm", "gke"])
+def test_what_is_no_longer_watched_is_said_to_run_on(backend, cloud, capsys):
+    record, verbs = launch(backend, cloud, ["ACTIVE"], hours=0.5 / 3600)
+    (unit,) = units(SWEEP, BUCKET, CHANGES)
+    assert (record.state, record.code) == (State.FAILED, None)
+    assert f"failed, no longer watched: {unit.resource} runs on\n" in capsys.readouterr().out
+    assert "delete" not in verbs
 
 
 def test_another_command_in_the_same_workdir_is_another_run(tmp_path):
@@ -221,9 +262,8 @@ def start_host(cloud, failures=2):
     [([0], 1, "0"), ([1, 137, 0], 3, "0"), ([2], 1, "2"), ([75, 1, 1], 3, "1")],
 )
 def test_a_host_starts_a_failed_run_again_but_not_one_with_impossible_settings(
-    codes, starts, told, cloud, monkeypatch
+    codes, starts, told, cloud
 ):
-    monkeypatch.setattr(tpu_vm, "PAUSE", 0)
     for worker in (0, 1):
         write_lines(cloud / "codes", codes)
         write_lines(cloud / "worker", [worker])
@@ -246,7 +286,7 @@ def test_a_host_mounts_the_bucket_before_the_run_and_unmounts_it_at_the_end(clou
     calls = [line.split() for line in start_host(cloud)]
     assert [call[:2] for call in calls if call[0] in ("docker", "gcsfuse", "umount")] == [
         ["docker", "rm"], ["umount", "--lazy"], ["gcsfuse", "--metadata-cache-ttl-secs=0"],
-        ["docker", "run"], ["umount", "--lazy"],
+        ["docker", "image"], ["docker", "pull"], ["docker", "run"], ["umount", "--lazy"],
     ]  # fmt: skip
     (gcsfuse,) = (call for call in calls if call[0] == "gcsfuse")
     (docker,) = (call for call in calls if call[:2] == ["docker", "run"])
@@ -255,16 +295,49 @@ def test_a_host_mounts_the_bucket_before_the_run_and_unmounts_it_at_the_end(clou
     assert f"--workdir={mount}/alice/first/seed_3/no_memory" in docker
 
 
-def test_a_host_that_can_not_mount_the_bucket_tries_again_without_starting_a_run(
-    cloud, monkeypatch
+def count(calls, start):
+    return sum(call.startswith(start) for call in calls)
+
+
+@pytest.mark.parametrize("what", ["mounts", "pulls"])
+def test_a_host_without_bucket_or_image_gives_up_without_having_started_a_run(
+    what, cloud, monkeypatch
 ):
-    monkeypatch.setattr(tpu_vm, "PAUSE", 0)
-    write_lines(cloud / "mounts", [2, 1])  # 2 is no usage error here: it is gcsfuse's
+    monkeypatch.setattr(tpu_vm, "TRIES", 3)
+    write_lines(cloud / what, [2, 1])  # 2 is no usage error here: it is gcsfuse's or docker's
     write_lines(cloud / "worker", [0])
     calls = start_host(cloud, failures=2)
-    assert sum(call.startswith("gcsfuse") for call in calls) == 3
-    assert not any(call.startswith("docker run") for call in calls)
+    assert count(calls, "gcsfuse") == 3
+    assert count(calls, "docker run") == 0
     assert (cloud / "exit_code").read_text() == "1\n"
+
+
+def test_waiting_for_bucket_and_image_uses_up_no_restart(cloud):
+    write_lines(cloud / "mounts", [1, 1, 1, 0])
+    write_lines(cloud / "pulls", [1, 1, 0])
+    write_lines(cloud / "codes", [1, 0])
+    write_lines(cloud / "worker", [0])
+    calls = start_host(cloud, failures=1)
+    assert count(calls, "gcsfuse") == 3 + 2 + 2
+    assert count(calls, "docker pull") == 3  # a restart takes the image that it has
+    assert count(calls, "docker run") == 2
+    assert (cloud / "exit_code").read_text() == "0\n"
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_a_host_that_boots_after_the_run_has_ended_does_not_run_it_again(worker, cloud):
+    (cloud / "exit_code").write_text("0\n")
+    write_lines(cloud / "codes", [1])
+    write_lines(cloud / "worker", [worker])
+    assert count(start_host(cloud), "docker") == 0
+    assert (cloud / "exit_code").read_text() == "0\n"
+
+
+def test_an_exit_code_that_could_not_be_told_is_told_again(cloud):
+    write_lines(cloud / "uploads", [1, 1, 0])
+    write_lines(cloud / "worker", [0])
+    assert count(start_host(cloud), "gcloud storage cp") == 3
+    assert (cloud / "exit_code").read_text() == "0\n"
 
 
 def test_a_host_without_gcsfuse_installs_it(cloud):

@@ -1,6 +1,8 @@
 """The command line, as a person uses it. A stand-in takes the place of spade_jax.main."""
 
+import fcntl
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -128,6 +130,23 @@ def test_a_program_that_is_not_installed_is_named(checkout, monkeypatch):
         2, "LaunchError: --backend=gke needs the program kubectl: not found\n"
     )  # fmt: skip
     assert not (checkout / "runs").exists()
+
+
+def test_a_launcher_that_is_refused_leaves_the_files_of_the_one_at_work(checkout, monkeypatch):
+    program = checkout / "bin" / "kubectl"
+    program.parent.mkdir()
+    program.symlink_to(shutil.which("true"))
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    folder = checkout / "runs/launch/x"
+    folder.mkdir(parents=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        done = run(
+            checkout, "--sweep=single", "--backend=gke", "--cluster=v5p_64", "--workdir=gs://b/x",
+            "--image=i/i", "--context=c",
+        )  # fmt: skip
+    assert done.returncode == 2 and "another launcher works there" in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(("error", "final"), [("SaveError", False), ("CheckpointError", True)])
