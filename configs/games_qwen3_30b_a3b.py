@@ -7,7 +7,7 @@ Command    python -m spade_jax.main --config=configs/games_qwen3_30b_a3b.py --wo
 Hardware   64 chips of TPU v5p: docs/pods.md has the meshes, and what was compiled for them.
            python -m spade_jax.aot --config=configs/games_qwen3_30b_a3b.py --topology=v5p:4x4x4
 Time       not run yet: docs/pods.md estimates a step
-Differs    as configs/games_qwen3_4b.py
+Differs    as configs/games_qwen3_4b.py, which also says what to change for more chips
 """
 
 from configs import games_qwen3_4b
@@ -17,7 +17,7 @@ def get_config():
     c = games_qwen3_4b.get_config()
     c.model.preset = "qwen3_30b_a3b_2507"
     c.model.checkpoint = "models/Qwen3-30B-A3B-Instruct-2507"
-    c.mesh.tensor = 1
+    c.mesh.tensor, c.mesh.expert = 1, 4
     for role in ("designer", "agent"):
         c.learner[role].rows = 64
     c.warm_start.tokens = 64 * 32_767

@@ -4,11 +4,19 @@ Command    python -m spade_jax.main --config=configs/games_qwen3_4b.py --workdir
            on every host of the slice. First, once, bring the model to `model.checkpoint`:
            hf download Qwen/Qwen3-4B-Instruct-2507 \
                --local-dir models/Qwen3-4B-Instruct-2507
-Hardware   64 chips of TPU v5e or more: docs/pods.md has the meshes, and what was compiled for them.
+Hardware   64 chips of TPU v5e: docs/pods.md has the meshes, and what was compiled for them.
            python -m spade_jax.aot --config=configs/games_qwen3_4b.py --topology=v5e:8x8
+           On more chips `mesh.fsdp` grows, and with it must `learner.ROLE.rows`, of both roles, to
+           a multiple of mesh.data * mesh.fsdp * mesh.expert, and `warm_start.tokens` to as many
+           rows of `learner.ROLE.length`.
 Time       not run yet: docs/pods.md estimates a step
-Differs    16 plays per environment and arm, where the published run has 8 without the hint: there
-           192 / 24 follows from its batch of 192 trajectories, here the batch follows from this
+Differs    The corpus: documentation of the installed Python packages (`machine`, 1,694 documents),
+           where the published run draws from a large one. Another one, as lines of JSON:
+           --config.grounding.sources="('jsonl:PATH',)"
+           The hint: the Designer writes it with the source, so that it has no temperature and no
+           tokens of its own (published: 0.3 and 4,096).
+           16 plays per environment and arm, where the published run has 8 without the hint: there
+           192 / 24 follows from its batch of 192 trajectories, here the batch follows from this.
 """
 
 from configs import base

@@ -4,10 +4,10 @@ Command    python -m spade_jax.main --config=configs/games_qwen3_8b.py --workdir
            on every host of the slice. First, once, bring the model to `model.checkpoint`:
            hf download Qwen/Qwen3-8B \
                --local-dir models/Qwen3-8B
-Hardware   64 chips of TPU v5e or more: docs/pods.md has the meshes, and what was compiled for them.
+Hardware   64 chips of TPU v5p: docs/pods.md has the meshes, and what was compiled for them.
            python -m spade_jax.aot --config=configs/games_qwen3_8b.py --topology=v5p:4x4x4
 Time       not run yet: docs/pods.md estimates a step
-Differs    as configs/games_qwen3_4b.py
+Differs    as configs/games_qwen3_4b.py, which also says what to change for more chips
 """
 
 from configs import games_qwen3_4b
@@ -20,8 +20,4 @@ def get_config():
     c.text.chat = "qwen3_thinking"
     c.designer.max_new_tokens = 20_000
     c.learner.kl = 0.005
-    c.mesh.tensor = 1
-    for role in ("designer", "agent"):
-        c.learner[role].rows = 64
-    c.warm_start.tokens = 64 * 32_767
     return c

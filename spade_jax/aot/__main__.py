@@ -43,11 +43,10 @@ def _run() -> int:
     flag = flags.FLAGS["config"]
     recipe, settings = config_flags.get_config_filename(flag), flag.override_values
     fits = True
-    for name in PROGRAM.value:
-        for program in PROGRAMS[name](plan):
-            line = check(recipe, settings, plan, program)
-            print(msgspec.json.encode(line).decode(), flush=True)
-            fits = fits and line.fits is not False
+    for program in [made for name in PROGRAM.value for made in PROGRAMS[name](plan)]:
+        line = check(recipe, settings, plan, program)
+        print(msgspec.json.encode(line).decode(), flush=True)
+        fits = fits and line.fits is not False
     return 0 if fits else 1
 
 

@@ -16,7 +16,8 @@ _OPERATION = re.compile(
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"\b(?:calls|to_apply|\w+_computations?)=(?:\{([^}]*)\}|%([\w.\-]+))")
 _WHILE = re.compile(r"\bcondition=%([\w.\-]+), body=%([\w.\-]+)")
-_CHANNEL = re.compile(r"\bchannel_id=(\d+)")
+_IDENTITY = re.compile(r'\bchannel_id=\d+|\bop_name="[^"]*"')
+_DEFINED = re.compile(r"%([\w.\-]+) = (\S+)")
 _KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _BELOW = re.compile(r"ROOT .* compare\(%[\w.\-]+, %([\w.\-]+)\), direction=LT")
 
@@ -26,7 +27,8 @@ class Collective:
     """Attributes:
     kind: one of `KINDS`.
     shapes: of the arrays on the side where they are whole: what a gather gives, what the others
-        take; with their types, for example "bf16[4096,1024]".
+        take; with their types, for example "bf16[4096,1024]". An all-reduce of which every chip
+        at once keeps a part, as a TPU fuses them, is a reduce-scatter.
     bytes: of all of them, on one chip.
     times: how often it runs; a loop whose length is not known counts once.
     """
@@ -51,15 +53,20 @@ def sides(shape: str) -> tuple[int, ...]:
 def collectives(text: str) -> list[Collective]:
     """All of a program, from `compiled.as_text()`."""
     computations, entry = _computations(text)
-    found: dict[str, Collective] = {}
+    found: dict[tuple, Collective] = {}
     pending = [(entry, 1)]
     while pending:
         name, times = pending.pop()
-        for line in computations.get(name, ()):
-            if collective := _of_line(line, times):
-                # One that runs beside a product stands in the text as several parts.
-                channel = _CHANNEL.search(line)
-                found.setdefault(channel[1] if channel else line, collective)
+        lines = computations.get(name, [])
+        for line in lines:
+            if collective := _of_line(line, lines, times):
+                if name.startswith("all-reduce-scatter"):
+                    collective = dataclasses.replace(collective, kind="reduce-scatter")
+                # One that runs beside a product stands in the text as several parts, some in that
+                # product's loop. A channel does not tell them: a shard_map's all share one.
+                parts = collective.kind, collective.shapes, *(_IDENTITY.findall(line) or [line])
+                if parts not in found or times < found[parts].times:
+                    found[parts] = collective
             pending += _called(computations, line, times)
     return list(found.values())
 
@@ -96,22 +103,23 @@ def _called(
 
 
 def _trips(condition: list[str]) -> int:
-    """Of a loop that counts from 0 up to a constant, as a scan does; 1 for any other."""
+    """Of a loop that counts from 0 up to a constant, as a scan does, and a product in windows; 1
+    for any other."""
     if below := next(filter(None, map(_BELOW.search, condition)), None):
-        constant = re.compile(rf"%{re.escape(below[1])} = s32\[\]\S* constant\((\d+)\)")
+        constant = re.compile(rf"%{re.escape(below[1])} = [su]32\[\]\S* constant\((\d+)\)")
         if limit := next(filter(None, map(constant.search, condition)), None):
             return int(limit[1])
     return 1
 
 
-def _of_line(line: str, times: int) -> Collective | None:
+def _of_line(line: str, computation: list[str], times: int) -> Collective | None:
     operation = _OPERATION.search(line)
     if not operation:
         return None
     kind = operation["kind"]
     side = operation["result"]
     if kind == "reduce-scatter":
-        side = operation["operands"].partition(")")[0]
+        side = _types(operation["operands"].partition(")")[0], computation)
     arrays = [(f"{type_}[{sides}]", type_) for type_, sides in _ARRAY.findall(side)]
     if kind == "all-gather" and operation["start"]:
         arrays = arrays[len(arrays) // 2 :]  # what it takes stands before what it gives
@@ -119,6 +127,12 @@ def _of_line(line: str, times: int) -> Collective | None:
         arrays = arrays[:1]
     size = sum(elements(shape) * _width(type_) for shape, type_ in arrays)
     return Collective(kind, tuple(shape for shape, _ in arrays), size, times)
+
+
+def _types(operands: str, computation: list[str]) -> str:
+    """Of "%a, %b": the text has types where arrays are defined, not where they are used."""
+    types = dict(found.groups() for found in map(_DEFINED.search, computation) if found)
+    return " ".join(types.get(name, "") for name in re.findall(r"%([\w.\-]+)", operands))
 
 
 def _width(type_: str) -> int:

@@ -26,6 +26,7 @@ from spade_jax.sampler.planner import Kind, Planner
 from spade_jax.sampler.programs import DecodeInputs, Programs
 from spade_jax.sampler.request import MAX_STOP_IDS
 
+ROLES = ("designer", "agent")
 ROLE = "agent"  # whose rows most programs are shaped by; the designer's differ in number only
 
 
@@ -68,10 +69,9 @@ class Plan:
         """
         model = model_of(config)
         mesh = parallel.make_mesh(config.mesh, topology.devices)
-        for role in ("designer", "agent"):
+        for role in ROLES:
             _divides(f"learner.{role}.rows", config.learner[role].rows, mesh)
         replica = parallel.make_mesh(config.replica, topology.host().devices)
-        _divides(f"sampler.{ROLE}.num_slots", config.sampler[ROLE].num_slots, replica)
         return cls(config, model, topology, open_learner(config, mesh, model), replica)
 
     @property
@@ -96,7 +96,8 @@ def train(plan: Plan) -> Iterator[Program]:
     section, learner = plan.config.learner[ROLE], plan.learner
     rows, length, mesh = section.rows, section.length, learner.mesh
     state, has_reference = learner.abstract(), bool(plan.config.learner.kl)
-    # Beside what the gradient reads lie the optimizer's state and the sums of both roles.
+    # Beside what the gradient reads and gives lie the optimizer's state, the sum of this role's
+    # micro-batches so far, and the other role's; beside `apply`, which reads their sum, none.
     yield Program(
         "gradients", mesh, lambda: learner.lower_gradients(rows, length),
         {"rows": rows, "length": length},
@@ -125,6 +126,8 @@ def _sampling(plan: Plan, width: int | None) -> Program:
     settings = EngineSettings(**plan.config.sampler[ROLE])
     mesh, model = plan.replica, plan.model
     shards = parallel.row_shards(mesh)
+    for role in ROLES:
+        _divides(f"sampler.{role}.num_slots", plan.config.sampler[role].num_slots, mesh)
     try:
         pages = settings.pages(position_bytes(model), shards)
     except SettingsError as error:

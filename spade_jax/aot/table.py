@@ -10,6 +10,7 @@ import math
 import pathlib
 import sys
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +43,7 @@ class Assumptions:
 
 
 ASSUMED = Assumptions()
+COLUMNS = ("recipe", "slice", "settings")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +58,22 @@ class Step:
     @property
     def total(self) -> float:
         return self.update + self.sampling + self.prefill + self.reshard
+
+
+class Setup(NamedTuple):
+    """What all lines of a row share; `settings` in words."""
+
+    recipe: str
+    topology: str
+    settings: str
+
+    @classmethod
+    def of(cls, line: Line) -> "Setup":
+        changed = sorted(line.settings.items())
+        return cls(
+            pathlib.PurePath(line.recipe).stem.removeprefix("games_"), line.topology,
+            " ".join(f"`--config.{key}={value}`" for key, value in changed),
+        )  # fmt: skip
 
 
 def seconds(line: Line, assumed: Assumptions = ASSUMED) -> float:
@@ -76,9 +94,11 @@ def estimate(lines: dict[str, Line], assumed: Assumptions = ASSUMED) -> Step | N
         return None
     gradients, apply, prefill, decode, reshard = (lines[name] for name in needed)
     takes = functools.partial(seconds, assumed=assumed)
-    trained = assumed.plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
-    rows = trained / (gradients.shapes["length"] * assumed.filled)
-    batches = math.ceil(rows / gradients.shapes["rows"])
+    played, designed = (
+        assumed.plays * assumed.play_tokens, assumed.designs * assumed.design_tokens,
+    )  # fmt: skip
+    batch = gradients.shapes["rows"] * gradients.shapes["length"] * assumed.filled
+    batches = math.ceil(played / batch) + math.ceil(designed / batch)  # roles share none
     replicas = gradients.chips / decode.chips
     plays = assumed.plays + assumed.hinted
     tokens = plays * assumed.play_tokens + assumed.designs * assumed.design_tokens
@@ -94,61 +114,60 @@ def estimate(lines: dict[str, Line], assumed: Assumptions = ASSUMED) -> Step | N
     )
 
 
-def read(paths: Iterable[str]) -> dict[tuple[str, str], dict[str, Line]]:
-    """Lines by recipe and slice, then by program; a later line replaces an earlier one."""
-    found: dict[tuple[str, str], dict[str, Line]] = {}
+def read(paths: Iterable[str]) -> dict[Setup, dict[str, Line]]:
+    """Lines by row, then by program; a later line replaces an earlier one."""
+    found: dict[Setup, dict[str, Line]] = {}
     for path in paths:
         for text in pathlib.Path(path).read_text().splitlines():
             line = msgspec.json.decode(text, type=Line)
-            found.setdefault((line.recipe, line.topology), {})[line.program] = line
+            found.setdefault(Setup.of(line), {})[line.program] = line
     return found
 
 
-def tables(found: dict[tuple[str, str], dict[str, Line]]) -> str:
+def tables(found: dict[Setup, dict[str, Line]]) -> str:
     """Markdown: memory and meshes, time, and what is moved whole."""
-    memory = [_memory_row(*key, lines) for key, lines in found.items()]
-    time = [_time_row(*key, lines) for key, lines in found.items()]
-    whole = [row for lines in found.values() for line in lines.values() for row in _whole(line)]
+    memory = [(*setup, *_memory(lines)) for setup, lines in found.items()]
+    time = [(*setup, *_time(lines)) for setup, lines in found.items()]
+    whole = [
+        (*setup, *row)
+        for setup, lines in found.items() for line in lines.values() for row in _whole(line)
+    ]  # fmt: skip
     return "\n\n".join(
         [
             _markdown(
-                ("recipe", "slice", "settings", "mesh", "replica", "gradients", "apply",
-                 "prefill", "decode", "reshard", "fits"), memory,
+                (*COLUMNS, "mesh", "replica", "gradients", "apply", "prefill", "decode",
+                 "reshard", "fits"), memory,
             ),
             _markdown(
-                ("recipe", "slice", "update", "sampling", "prefill", "reshard", "step",
+                (*COLUMNS, "update", "sampling", "prefill", "reshard", "step",
                  "400 steps"), time,
             ),
             _markdown(
-                ("recipe", "slice", "program", "what", "collectives", "such as", "moved", "why"),
+                (*COLUMNS, "program", "what", "collectives", "such as", "moved", "why"),
                 whole,
             ),
         ]
     )  # fmt: skip
 
 
-def _memory_row(recipe: str, topology: str, lines: dict[str, Line]) -> Sequence[str]:
-    settings = {k: v for line in lines.values() for k, v in line.settings.items()}
+def _memory(lines: dict[str, Line]) -> Sequence[str]:
     programs = ("gradients", "apply", "prefill", "decode", "reshard")
     fits = [lines[name].fits for name in programs if name in lines]
     return (
-        _name(recipe), topology,
-        " ".join(f"`--config.{key}={value}`" for key, value in settings.items()),
         _mesh(lines.get("gradients")), _mesh(lines.get("decode")),
         *(_held(lines.get(name)) for name in programs),
         "no" if False in fits else "yes" if len(fits) == len(programs) else "so far",
     )  # fmt: skip
 
 
-def _time_row(recipe: str, topology: str, lines: dict[str, Line]) -> Sequence[str]:
+def _time(lines: dict[str, Line]) -> Sequence[str]:
     step = estimate(lines)
     if step is None:
-        return _name(recipe), topology, *["-"] * 6
+        return ["-"] * 6
     parts = (step.update, step.sampling, step.prefill, step.reshard)
     days = 400 * step.total / 86_400
     return (
-        _name(recipe), topology, *(f"{part:.3g} s" for part in parts),
-        f"{step.total / 60:.2g} min", f"{days:.2g} days",
+        *(f"{part:.3g} s" for part in parts), f"{step.total / 60:.2g} min", f"{days:.2g} days",
     )  # fmt: skip
 
 
@@ -161,14 +180,10 @@ def _whole(line: Line) -> Iterable[Sequence[str]]:
         largest = max(several, key=lambda moved: moved.bytes)
         total = sum(moved.bytes * moved.times for moved in several)
         yield (
-            _name(line.recipe), line.topology, line.program, what,
+            line.program, what,
             f"{sum(moved.times for moved in several)} {kind}", " ".join(largest.shapes),
             f"{total / 1e9:.3g} GB", why or "**unexplained**",
         )  # fmt: skip
-
-
-def _name(recipe: str) -> str:
-    return pathlib.PurePath(recipe).stem.removeprefix("games_")
 
 
 def _mesh(line: Line | None) -> str:

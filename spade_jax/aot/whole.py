@@ -12,7 +12,7 @@ from spade_jax.aot.collectives import Collective, elements, sides
 def whole(model: models.ModelConfig, collective: Collective) -> str:
     """What it moves as a whole; "" for neither. Arrays are known by their shape alone."""
     vocabulary = model.vocab_size * model.d_model
-    largest = max(map(elements, collective.shapes))
+    largest = max(map(elements, collective.shapes), default=0)
     if largest >= vocabulary:
         return "embedding" if largest == vocabulary else "more than an embedding"
     moved = {_plain(sides(shape)) for shape in collective.shapes}

@@ -37,7 +37,11 @@ def test_a_recipe_is_lowered_for_64_simulated_devices():
         ([], "--topology is missing"),
         (["--topology=cpu:64", "--config.steps=0"], "steps=0: expected at least 1"),
         (["--topology=cpu:64", "--config.mesh.fsdp=16"], "needs 32 devices"),
-        (["--topology=cpu:64", "--program=decode"], "cache_gib=16.0: expected at least"),
+        (["--topology=cpu:64"], "sampler.designer.num_slots=8: expected a multiple"),
+        (
+            ["--topology=cpu:64", "--program=decode", "--config.replica.tensor=8"],
+            "cache_gib=16.0: expected at least",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(arguments, expected):

@@ -66,6 +66,16 @@ def test_what_rests_while_a_replica_samples_is_counted():
     assert made.resident["cache"] == positions // 8
 
 
+def test_what_rests_while_the_learner_works_is_counted():
+    one = plan()
+    state, made = one.learner.abstract(), programs(one)
+    # The sums of both roles; the gradient that joins one of them is the program's own.
+    assert made["gradients"].resident == {
+        "optimizer": held_bytes(state.opt_state), "gradient_sums": 2 * held_bytes(state.params),
+    }  # fmt: skip
+    assert made["apply"].resident == {"reference": held_bytes(one.learner.abstract_reference())}
+
+
 def test_bytes_on_a_chip_are_those_of_its_shard():
     mesh = parallel.make_mesh({"fsdp": 4, "tensor": 2})
     split = NamedSharding(mesh, PartitionSpec("fsdp", "tensor"))
@@ -78,13 +88,14 @@ def test_bytes_on_a_chip_are_those_of_its_shard():
     [
         ("learner.agent.rows", 6, "learner.agent.rows=6: expected a multiple"),
         ("sampler.agent.num_slots", 3, "sampler.agent.num_slots=3: expected a multiple"),
+        ("sampler.designer.num_slots", 3, "sampler.designer.num_slots=3: expected a multiple"),
     ],
 )
 def test_what_does_not_fit_the_slice_is_named(key, value, expected):
     config = tiny.get_config()
     config.update_from_flattened_dict({key: value})
     with pytest.raises(AotError, match=expected):
-        Plan.of(config, open_topology("cpu:8"))
+        programs(Plan.of(config, open_topology("cpu:8")))
 
 
 def test_reshard_gives_every_replica_the_whole_model_in_its_dtype():

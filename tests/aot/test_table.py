@@ -1,5 +1,7 @@
 """The tables, from lines whose numbers are easy to follow."""
 
+import dataclasses
+
 import msgspec
 import pytest
 
@@ -55,6 +57,9 @@ def test_a_step_is_its_micro_batches_its_tokens_and_the_move_of_the_weights():
     assert step.prefill == pytest.approx(2000 / 1000)
     assert step.reshard == pytest.approx(3.0)
     assert step.total == pytest.approx(4.5 + 5 + 2 + 3)
+    # A design fills no row of the plays' micro-batches, and makes one of its own.
+    both = dataclasses.replace(assumed, plays=60, designs=1, design_tokens=1000)
+    assert estimate(lines, both).update == pytest.approx(5 * 1.0 + 0.5)
     del lines["decode"]
     assert estimate(lines, assumed) is None
 
@@ -69,3 +74,19 @@ def test_the_tables_show_what_does_not_fit_and_what_nobody_explained(tmp_path):
     text = tables(read([str(path)]))
     assert "**20.0**" in text and "| no |" in text
     assert "f32[151936,2560]" in text and "**unexplained**" in text
+
+
+def test_lines_of_other_settings_are_a_row_of_their_own(tmp_path):
+    one = line("gradients", arguments=GIB)
+    other = msgspec.structs.replace(
+        line("gradients", arguments=2 * GIB), settings={"mesh.tensor": 4, "mesh.data": 2}
+    )
+    same = msgspec.structs.replace(
+        line("apply", arguments=3 * GIB), settings={"mesh.data": 2, "mesh.tensor": 4}
+    )
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b"\n".join(map(msgspec.json.encode, (one, other, same))))
+    plain, changed = read([str(path)]).values()
+    assert plain == {"gradients": one} and changed == {"gradients": other, "apply": same}
+    rows = tables(read([str(path)])).splitlines()
+    assert sum("`--config.mesh.data=2` `--config.mesh.tensor=4`" in row for row in rows) == 2

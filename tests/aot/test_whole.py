@@ -38,6 +38,10 @@ def test_one_whole_array_among_several_is_enough():
     assert whole(QWEN, some) == "attention.k or attention.v"
 
 
+def test_what_has_no_shape_is_nothing_whole():
+    assert whole(QWEN, Collective("reduce-scatter", (), 0, 1)) == ""
+
+
 def test_only_fsdp_alone_is_a_reason_and_only_to_gather_and_scatter():
     alone, with_tensor = {"fsdp": 64, "tensor": 1}, {"fsdp": 32, "tensor": 2}
     assert reason(alone, moved("f32[8]")) and reason(alone, moved("f32[8]", "reduce-scatter"))
