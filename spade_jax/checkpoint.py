@@ -200,9 +200,7 @@ class Checkpoints:
             self._failing_together(f"arrays of checkpoint {step}"),
             contextlib.closing(ocp.StandardCheckpointHandler()) as handler,
         ):
-            restored = handler.restore(
-                folder / "arrays", args=ocp.args.StandardRestore(target)
-            )
+            restored = handler.restore(folder / "arrays", args=ocp.args.StandardRestore(target))
         for name, found in integrity.inventory(restored).items():
             if found != contents.arrays[name]:
                 raise _Damaged(f"{name} is not what was saved")
