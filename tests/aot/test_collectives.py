@@ -116,7 +116,7 @@ condition=%wide.windowed_dot_general_cond_ag, body=%wide.windowed_dot_general_bo
   %two = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.841
   %psum.84 = bf16[32,32767,80]{1,0,2} all-reduce(%x), channel_id=1, \
 metadata={op_name="embed/shard_map/psum" stack_frame_id=551}
-  %psum.85 = bf16[32,32767,80]{1,0,2} all-reduce(%y), channel_id=1, \\
+  %psum.85 = bf16[32,32767,80]{1,0,2} all-reduce(%y), channel_id=1, \
 metadata={op_name="embed/shard_map/psum" stack_frame_id=555}
   %all_to_all.20 = bf16[32,32767,80]{1,0,2} all-to-all(%psum.84), channel_id=1, \
 metadata={op_name="embed/shard_map/all_to_all"}
