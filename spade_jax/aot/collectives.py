@@ -16,7 +16,7 @@ _OPERATION = re.compile(
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
 _CALLED = re.compile(r"\b(?:calls|to_apply|\w+_computations?)=(?:\{([^}]*)\}|%([\w.\-]+))")
 _WHILE = re.compile(r"\bcondition=%([\w.\-]+), body=%([\w.\-]+)")
-_IDENTITY = re.compile(r'\bchannel_id=\d+|\bop_name="[^"]*"')
+_IDENTITY = re.compile(r'\bchannel_id=\d+|\bmetadata=\{[^}]*\}')
 _DEFINED = re.compile(r"%([\w.\-]+) = (\S+)")
 _KNOWN = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _BELOW = re.compile(r"ROOT .* compare\(%[\w.\-]+, %([\w.\-]+)\), direction=LT")

@@ -115,7 +115,9 @@ ENTRY %main.63_spmd (p: bf16[80,512]) -> bf16[2560,512] {
 condition=%wide.windowed_dot_general_cond_ag, body=%wide.windowed_dot_general_body_ag
   %two = bf16[2560,512]{1,0} fusion(%p), kind=kCustom, calls=%fused_computation.841
   %psum.84 = bf16[32,32767,80]{1,0,2} all-reduce(%x), channel_id=1, \
-metadata={op_name="embed/shard_map/psum"}
+metadata={op_name="embed/shard_map/psum" stack_frame_id=551}
+  %psum.85 = bf16[32,32767,80]{1,0,2} all-reduce(%y), channel_id=1, \
+metadata={op_name="embed/shard_map/psum" stack_frame_id=555}
   %all_to_all.20 = bf16[32,32767,80]{1,0,2} all-to-all(%psum.84), channel_id=1, \
 metadata={op_name="embed/shard_map/all_to_all"}
 }
@@ -125,6 +127,7 @@ metadata={op_name="embed/shard_map/all_to_all"}
 def test_windows_are_counted_parts_are_one_and_a_shared_channel_hides_nothing():
     assert sorted(collectives(WINDOWED), key=lambda found: found.kind) == [
         Collective("all-gather", ("bf16[2560,512]",), 2560 * 512 * 2, 1),
+        Collective("all-reduce", ("bf16[32,32767,80]",), 32 * 32767 * 80 * 2, 1),
         Collective("all-reduce", ("bf16[32,32767,80]",), 32 * 32767 * 80 * 2, 1),
         Collective("all-to-all", ("bf16[32,32767,80]",), 32 * 32767 * 80 * 2, 1),
         Collective("collective-permute", ("bf16[16,128,1,80]",), 16 * 128 * 80 * 2, 16),
