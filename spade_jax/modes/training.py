@@ -42,7 +42,7 @@ def run_training(config: ConfigDict, workdir: pathlib.Path, options: Options) ->
     ):
         stop.settle_first(checkpoints.settle)
         state = _initial_state(rooms, checkpoints, stop)
-        if state is not None and not stop.requested():
+        if state is not None:
             state = _self_play(rooms, state, writer, checkpoints, stop)
     if state is None or state.records.step < config.steps:
         return _stopped(workdir, stop)

@@ -36,7 +36,8 @@ def train(
 
     Args:
         report: called with (step, loss) now and then.
-        stop: asked after every step; a stopped stage is saved and returns None.
+        stop: asked after every step; a stopped stage is saved and returns None, also after its
+            last step.
         hosts: the processes that train together; by default one alone.
 
     Returns:
@@ -59,7 +60,7 @@ def train(
             done, stopping = step == total, stop.requested()
             if done or stopping or step % section.save_every == 0:
                 checkpoints.save(_run_state(state, step))
-            if stopping and not done:
+            if stopping:
                 return None
     return state.params
 
