@@ -16,7 +16,9 @@ from pathlib import Path
 import jax
 
 from benchmarks import sampler_roofline as roofline
+from benchmarks.sampler_workload import ModelShape
 from benchmarks.tables import print_header, print_row
+from spade_jax.models import ModelConfig
 
 Case = tuple[str, Callable[[], dict]]  # its name, and what measures it
 
@@ -28,6 +30,13 @@ def options(summary: str, arguments: Sequence[str] | None) -> argparse.Namespace
     parser.add_argument("--seconds", type=float, default=300, help="no case begins after them")
     parser.add_argument("--json", type=Path, help="a file for all numbers")
     return parser.parse_args(arguments)
+
+
+def shape_of(c: ModelConfig) -> ModelShape:
+    return ModelShape(
+        c.num_layers, c.d_model, c.num_heads, c.num_kv_heads, c.head_dim, c.d_ff, c.vocab_size,
+        c.dtype,
+    )  # fmt: skip
 
 
 def missing(name: str, chosen: argparse.Namespace) -> bool:

@@ -101,11 +101,7 @@ class Sizes:
 
     @property
     def shape(self) -> ModelShape:
-        c = self.config
-        return ModelShape(
-            c.num_layers, c.d_model, c.num_heads, c.num_kv_heads, c.head_dim, c.d_ff, c.vocab_size,
-            c.dtype,
-        )  # fmt: skip
+        return gpu.shape_of(self.config)
 
     def new(self, case: Case) -> int:
         """Tokens that each row of a job gets."""
