@@ -20,7 +20,7 @@ from sandbox_runner import RunnerError
 from spade_jax import modes
 from spade_jax.checkpoint import CheckpointError, SaveError, UnreadableError
 from spade_jax.config import ConfigError, validate
-from spade_jax.designing import PoolError
+from spade_jax.cycle import PoolError
 from spade_jax.grounding import CorpusError
 from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError

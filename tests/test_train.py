@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from configs import base
+from spade_jax.cycle import agent_rows, role_gradients
 from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
-from spade_jax.train import _agent_rows, _role_gradients
 from tests.processes import as_group, descendants, started
 
 STEPS = 3
@@ -79,7 +79,7 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
         "hint": [[episode(True), episode(True), episode(True), episode(False)], []],
     }
     environments = [SimpleNamespace(name="a"), SimpleNamespace(name="b")]
-    plays, advantages = _agent_rows(SimpleNamespace(config=config), environments, episodes)
+    plays, advantages = agent_rows(SimpleNamespace(config=config), environments, episodes)
     plain, hint = [-0.5, 0.5, 0.0], [0.25, 0.25, 0.25, -0.75]
     np.testing.assert_allclose(advantages, plain + hint if trained else plain)
     assert len(plays) == len(advantages) and void not in plays
@@ -90,10 +90,10 @@ def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
     config = base.get_config()
     episodes = {"plain": [[episode(True, outcome=outcome), episode(True)]], "hint": [[]]}
     rooms, environments = SimpleNamespace(config=config), [SimpleNamespace(name="a")]
-    plays, advantages = _agent_rows(rooms, environments, episodes)
+    plays, advantages = agent_rows(rooms, environments, episodes)
     assert len(plays) == 2 and advantages[0] < 0 < advantages[1]
     config.learner.mask_truncated = True
-    plays, _ = _agent_rows(rooms, environments, episodes)
+    plays, _ = agent_rows(rooms, environments, episodes)
     assert [play.outcome for play in plays] == ["terminated"]
 
 
@@ -124,7 +124,7 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
     learned = SimpleNamespace(params=None, version=0)
     state = SimpleNamespace(learner=learned, reference=None)
     episodes = [[row(10, 11), row(12, 13, 14)], [row(20, 21, 22, 23)]]
-    total, means = _role_gradients(rooms, state, "agent", episodes, [0.5, -0.25], 0.5)
+    total, means = role_gradients(rooms, state, "agent", episodes, [0.5, -0.25], 0.5)
     assert total == len(learner.batches) == 3
     assert means["logprob_gap"] == pytest.approx(1.0)
     for batch in learner.batches:

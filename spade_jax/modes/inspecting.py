@@ -9,7 +9,7 @@ from ml_collections import ConfigDict
 
 from spade_jax import rooms as rooms_lib
 from spade_jax import seeding
-from spade_jax.designing import make_designs
+from spade_jax.cycle import make_designs
 from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.language import Language
 from spade_jax.modes.opening import (

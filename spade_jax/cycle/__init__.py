@@ -1,0 +1,21 @@
+"""The phases of one training step: design, play, reward, update."""
+
+from spade_jax.cycle.designing import PoolError, fill_pool, make_designs, open_documents
+from spade_jax.cycle.playing import guard, play_arms
+from spade_jax.cycle.rewarding import due_designs, raw_reward
+from spade_jax.cycle.updating import agent_rows, role_gradients, trained_arms, update
+
+__all__ = [
+    "PoolError",
+    "agent_rows",
+    "due_designs",
+    "fill_pool",
+    "guard",
+    "make_designs",
+    "open_documents",
+    "play_arms",
+    "raw_reward",
+    "role_gradients",
+    "trained_arms",
+    "update",
+]

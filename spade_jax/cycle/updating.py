@@ -1,0 +1,129 @@
+"""One optimizer step on the rows of both roles."""
+
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from spade_jax import statistics
+from spade_jax.designer import Environment
+from spade_jax.rl import designer_advantages, group_advantages, pack, role_scale, token_weights
+from spade_jax.rollout import Episode, Trajectory
+from spade_jax.rooms import Rooms
+from spade_jax.state import RunState
+
+
+def update(
+    rooms: Rooms, state: RunState, live, episodes: statistics.Played, due: Sequence[Environment]
+) -> tuple[RunState, dict]:
+    """One optimizer step on both roles. Each role's gradient is summed on its own first."""
+    config, records = rooms.config, state.records
+    plays, agent_advantages = agent_rows(rooms, live, episodes)
+    designs = [design for design in due if design.reward is not None]
+    scale = config.designer.weight
+    if config.designer.role_scale:
+        scale *= role_scale(
+            len(plays), len(designs), config.curriculum.regen_interval, config.designer.max_scale
+        )
+    design_advantages, records.baselines = designer_advantages(
+        [design.reward for design in designs], [design.skill for design in designs],
+        records.baselines, scale, rooms.advantage_settings,
+    )  # fmt: skip
+    rows = {  # role -> per episode, its rows; and its advantage
+        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
+        "designer": (
+            [[design.trajectory] for design in designs] if config.designer.train else [],
+            design_advantages,
+        ),
+    }
+    shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
+    total, metrics = None, {"designer/reward_mean": statistics.mean([d.reward for d in designs])}
+    for role, (episodes, advantages) in rows.items():
+        gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
+        if gradients is not None:
+            metrics |= {f"{role}/{name}": value for name, value in sums.items()}
+            metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
+            total = rooms.learner.add(total, gradients)
+            del gradients  # as large as the model
+    if total is not None:
+        learner, applied = rooms.learner.apply(state.learner, total)
+        state.learner = learner
+        metrics |= {f"train/{name}": float(value) for name, value in applied.items()}
+    gaps = [metrics[f"{role}/logprob_gap"] for role in rows if f"{role}/logprob_gap" in metrics]
+    if gaps:
+        metrics["train/logprob_gap"] = max(gaps)
+    return state, metrics
+
+
+def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
+    """Share of each role in the loss: of all episodes ("joint", as published, where the role
+    scale makes up for the rarer role), or 1 for each ("role")."""
+    total = max(1, sum(counts.values()))
+    joint = config.learner.normalise == "joint"
+    return {role: count / total if joint else 1.0 for role, count in counts.items()}
+
+
+def trained_arms(config: ConfigDict) -> tuple[str, ...]:
+    """Plays with the hint only measure, unless `agent.train_hint_arm` says otherwise."""
+    return ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
+
+
+def agent_rows(
+    rooms: Rooms, environments, episodes: statistics.Played
+) -> tuple[list[Episode], np.ndarray]:
+    """The plays that are trained and their advantages, one per play. An arm is never another one's
+    baseline."""
+    config = rooms.config
+    plays, returns, groups = [], [], []
+    played = [
+        (arm, environment, episode)
+        for arm in trained_arms(config)
+        for environment, group in zip(environments, episodes[arm], strict=True)
+        for episode in group
+    ]
+    for arm, environment, episode in played:
+        cut = episode.outcome == "truncated" or episode.unfinished
+        unseen = not episode.trajectories  # the first prompt did not fit
+        if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
+            continue
+        plays.append(episode)
+        returns.append(episode.final_return)
+        seed = episode.task.seed if config.agent.group == "seed" else None
+        groups.append((arm, environment.name, seed))
+    return plays, group_advantages(returns, groups, config.agent.normalise)
+
+
+def role_gradients(
+    rooms: Rooms,
+    state: RunState,
+    role: str,
+    episodes: Sequence[Sequence[Trajectory]],
+    advantages: Sequence[float],
+    share: float,
+):
+    """`(gradients, weighted mean statistics)` of one role; None without rows.
+
+    Args:
+        episodes: per episode, its rows, all of which get its advantage.
+    """
+    shape, total, sums = rooms.config.learner[role], None, []
+    trajectories = [row for episode in episodes for row in episode]
+    owners = [number for number, episode in enumerate(episodes) for _ in episode]
+    aggregation = rooms.config.learner.aggregation
+    weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]
+    row_advantages = [advantages[owner] for owner in owners]
+    for batch in pack(trajectories, row_advantages, weights, shape.rows, shape.length):
+        gradients, statistics_ = rooms.learner.gradients(
+            state.learner.params, batch, rooms.config[role].temperature, state.reference
+        )
+        total = rooms.learner.add(total, gradients)
+        del gradients  # as large as the model
+        sums.append(statistics_)
+    if total is None:
+        return None, {}
+    sums = jax.device_get(sums)
+    means = {name: float(sum(part[name] for part in sums)) / share for name in sums[0]}
+    if any(row.version != int(state.learner.version) for row in trajectories):
+        means["policy_age_gap"] = means.pop("logprob_gap")  # older weights sampled some rows
+    return total, means
