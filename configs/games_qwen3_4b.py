@@ -19,10 +19,10 @@ Differs    The corpus: documentation of the installed Python packages (`machine`
            192 / 24 follows from its batch of 192 trajectories, here the batch follows from this.
 """
 
-from configs import base
+from configs import base, sizes
 
 
-def get_config():
+def get_config(size: str = sizes.PUBLISHED):
     c = base.get_config()
     c.prompts = "chat"
     c.model.preset = "qwen3_4b_2507"
@@ -45,4 +45,4 @@ def get_config():
         c.sampler[role].past_tokens = 65_536
         c.learner[role].rows = 32
     c.warm_start.tokens = 32 * 32_767
-    return c
+    return sizes.fit(c, size)
