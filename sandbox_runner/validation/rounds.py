@@ -133,16 +133,14 @@ def _add_solutions(script: Script, evidence: Evidence, attempt: int) -> None:
             continue
         whole = [text.strip()] if not split else lines
         actions = [probes.as_action(line) for line in whole][: evidence.max_turns]
-        evidence.solution_actions[i] = actions
-        tried.append(i)
+        tried.append((i, actions))
 
     def take(transcripts: list[Transcript]) -> None:
-        for i, transcript in zip(tried, transcripts, strict=True):
-            evidence.solved[i] = transcript
+        for (i, actions), transcript in zip(tried, transcripts, strict=True):
+            if attempt == 0 or split or won(transcript):  # else line by line says more
+                evidence.solved[i], evidence.solution_actions[i] = transcript, actions
 
-    episodes = [
-        _episode(evidence.session, evidence.seeds[i], evidence.solution_actions[i]) for i in tried
-    ]
+    episodes = [_episode(evidence.session, evidence.seeds[i], actions) for i, actions in tried]
     script.add(evidence, episodes, take)
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from sandbox_runner import EnvError
+from sandbox_runner.tool_calls import split_reply
 from sandbox_runner.tool_use import (
     MOST_BYTES,
     MOST_CALLS,
@@ -95,6 +96,13 @@ def test_no_answer_is_never_right(bank):
 )
 def test_the_last_complete_answer_counts(text, answer):
     assert last_answer(text) == answer
+
+
+def test_what_stands_outside_of_calls():
+    calls, outside = split_reply(f"a{call()}b<tool_call>{{}}</tool_call>c</tool_call>")
+    assert len(calls) == 2 and outside == "abc</tool_call>"
+    assert split_reply("a<tool_call>b<answer>1</answer>")[1] == "a"
+    assert split_reply("plain") == ([], "plain")
 
 
 def test_calls_are_made_before_the_answer_is_checked_and_may_hold_its_tags(bank):
