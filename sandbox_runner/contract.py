@@ -142,6 +142,8 @@ def check_tools(value: Any) -> str:
     ValueError or RecursionError for what JSON cannot hold."""
     if type(value) not in (list, tuple):
         raise EnvError("contract", f"get_tools must return a list, not {_kind(value)}")
+    if not value:
+        raise EnvError("contract", "get_tools gives no tool; a game has no such method")
     if len(value) > MOST_TOOLS:
         raise EnvError("limits", f"{len(value)} tools, at most {MOST_TOOLS} allowed")
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)

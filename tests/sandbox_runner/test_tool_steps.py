@@ -82,6 +82,7 @@ def test_results_follow_the_turn_of_each_session(pool):
     [
         ("None", "contract", "a list, not NoneType"),
         ("{'f': 1}", "contract", "a list, not dict"),
+        ("[]", "contract", "gives no tool"),
         ("['f']", "contract", "JSON objects"),
         ("[{'name': 'f'}]", "contract", '"type": "function"'),
         ("[{'type': 'function', 'function': {}}]", "contract", "named None"),
@@ -116,8 +117,9 @@ def test_tools_that_are_none_are_the_environments_fault(play, tools, stage, expe
     ],
 )
 def test_a_wrong_info_is_the_environments_fault(play, info, stage):
-    start, error = play(BARE.replace("{tools}", "[]").replace("{info}", info), "x")
-    assert start == Observation("go") and isinstance(error, EnvError)
+    tools = [schema()]
+    start, error = play(BARE.replace("{tools}", str(tools)).replace("{info}", info), "x")
+    assert start == Observation("go", tuple(tools)) and isinstance(error, EnvError)
     assert error.stage == stage
 
 
