@@ -153,22 +153,22 @@ class ToolUseEnv:
     def step(self, action: str) -> Step:
         """Calls are made first, in their order, then the last answer outside of them is checked.
 
-        `info` has "malformed", and "tool_results" for a reply that calls and does not answer.
+        `info` has "malformed", and "tool_results" for a reply that calls.
         """
         self.turn_count += 1
         cut = self.turn_count >= self.max_turns
         calls, outside = split_reply(action)
         answer = last_answer(outside)
         results = self._results(calls)
-        broken = any(isinstance(call, MalformedCall) for call in calls)
-        if answer is not None:
-            text, reward, terminated = self._check_answer(answer)
-            observation = "\n".join([*results, text])
-            return observation, reward, terminated, cut and not terminated, {"malformed": broken}
-        if not calls:
+        if not calls and answer is None:
             return _FORMAT, 0.0, False, cut, {"malformed": True}
-        info = {"tool_results": results, "malformed": broken}
-        return "\n".join(results), 0.0, False, cut, info
+        info: dict[str, Any] = {"malformed": any(isinstance(c, MalformedCall) for c in calls)}
+        if calls:
+            info["tool_results"] = results
+        if answer is None:
+            return "\n".join(results), 0.0, False, cut, info
+        text, reward, terminated = self._check_answer(answer)
+        return "\n".join([*results, text]), reward, terminated, cut and not terminated, info
 
     def _results(self, calls: list[ToolCall | MalformedCall]) -> list[str]:
         """One text per call, made of characters that can be sent, together of bounded size."""

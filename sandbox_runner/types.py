@@ -76,10 +76,10 @@ class Observation(msgspec.Struct, frozen=True):
 class StepResult(msgspec.Struct, frozen=True):
     """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget.
 
-    `tool_results` are the texts that answer the calls of a reply, in their order; `observation` is
-    these texts joined by newlines. None for any other reply, also one that calls and answers: its
-    results and what the answer brought stand in `observation`. `malformed`: the reply broke the
-    format, by a call that is none or by neither calling nor answering.
+    `tool_results` are the texts that answer the calls of a reply, in their order, None for a reply
+    without calls. `observation` is these texts joined by newlines; after another newline follows
+    what else the reply brought, if it also answered. `malformed`: the reply broke the format, by a
+    call that is none or by neither calling nor answering.
     """
 
     observation: str

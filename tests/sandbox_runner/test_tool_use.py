@@ -110,7 +110,8 @@ def test_calls_are_made_before_the_answer_is_checked_and_may_hold_its_tags(bank)
     assert bank.step(inside)[2:4] == (False, False)
     observation, reward, terminated, _, info = bank.step(call() + "<answer>120</answer>" + inside)
     assert observation.startswith('{"balance": 120}\nError') and observation.endswith("Correct.")
-    assert (reward, terminated, info) == (1.0, True, {"malformed": False})
+    assert (reward, terminated, info["malformed"]) == (1.0, True, False)
+    assert observation == "\n".join([*info["tool_results"], "Correct."])
     assert [entry["returncode"] for entry in bank._call_history] == [1, 0, 1]
 
 
@@ -124,7 +125,7 @@ def test_calls_are_made_before_the_answer_is_checked_and_may_hold_its_tags(bank)
         ("prose", True, None),
         ("<answer>1", True, None),
         ("<answer>1</answer>", False, None),
-        ("<tool_call>{</tool_call><answer>1</answer>", True, None),
+        ("<tool_call>{</tool_call><answer>1</answer>", True, 1),
     ],
 )
 def test_info_tells_results_and_broken_format(bank, action, malformed, results):
@@ -310,7 +311,7 @@ def test_a_reply_that_calls_and_answers_moves_on_to_the_next_request():
         call("switch", '{"on": true}') + "<answer>done</answer>"
     )
     assert observation == "done\nTurn it off again." and not terminated
-    assert "tool_results" not in info
+    assert info["tool_results"] == ["done"]
 
 
 def test_requests_are_revealed_one_at_a_time():
