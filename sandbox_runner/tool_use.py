@@ -86,6 +86,13 @@ class ToolUseEnv:
         self._state: dict[str, Any] = {}
         self._expected_answer: Any = ""
 
+    def reset(self, seed: int | None = None) -> tuple[str, dict]:
+        """For a subclass's `reset` to call first, if it likes: `begin`, and nothing to show yet."""
+        if type(self).reset is ToolUseEnv.reset:
+            raise NotImplementedError("the environment has no reset of its own")
+        self.begin()
+        return "", {}
+
     def _forget_turns(self) -> None:
         """Also makes what a subclass's constructor has not made."""
         self.turn_count = 0

@@ -1,6 +1,8 @@
 """The base classes for tool-use environments."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandbox_runner import EnvError
 from sandbox_runner.tool_calls import split_reply
@@ -216,6 +218,28 @@ def test_whatever_is_called_the_results_can_be_sent():
     assert "raised ValueError: Circular" in env.step(call("loop", "{}"))[0]
 
 
+pieces = st.sampled_from(
+    [call(), call("shout", '{"n": 2}'), call("loop", "{}"), call("nope"), "<answer>", "</answer>",
+     "<tool_call>", "</tool_call>", '"', "{", "x", r'<tool_call>{"name": "echo", "arguments": ',
+     r'{"text": "\ud800"}}', "\n"]
+)  # fmt: skip
+
+
+@given(replies=st.lists(st.lists(pieces, max_size=12).map("".join), max_size=4))
+def test_no_reply_raises_and_all_that_is_seen_can_be_sent(replies):
+    env = LoudEnv(max_turns=4)
+    env.reset()
+    for turn, reply in enumerate(replies, start=1):
+        observation, reward, terminated, truncated, info = env.step(reply)
+        results = info.get("tool_results", [])
+        assert (observation + "".join(results)).encode()
+        assert observation.startswith("\n".join(results)) and reward == 0.0
+        assert bool(results) == ("<tool_call>" in reply)
+        assert truncated == (turn == 4 and not terminated)
+        if terminated:
+            break
+
+
 def test_a_tool_needs_its_method_and_its_declaration(bank):
     assert "no tool named 'hidden'" in bank.step(call("hidden", "{}"))[0]
     bank.tool_hidden = lambda: "secret"
@@ -302,6 +326,19 @@ def test_a_reset_forgets_turns_calls_and_requests_by_itself():
     assert (env.turn_count, env._current_msg, len(env._call_history)) == (2, 1, 1)
     env.reset()
     assert (env.turn_count, env._current_msg, len(env._call_history)) == (0, 0, 0)
+
+
+def test_a_reset_may_begin_with_that_of_the_base_but_not_be_it():
+    class Env(BankEnv):
+        def reset(self, seed=None):
+            assert ToolUseEnv.reset(self, seed) == ("", {})
+            return f"state {self._state}", {}
+
+    env = Env()
+    env._state["left"] = 1
+    assert env.reset(seed=1) == ("state {}", {})
+    with pytest.raises(NotImplementedError, match="no reset of its own"):
+        ToolUseEnv().reset()
 
 
 def test_a_reply_that_calls_and_answers_moves_on_to_the_next_request():
