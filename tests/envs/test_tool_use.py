@@ -38,6 +38,15 @@ class ShopEnv(MultiTurnToolUseEnv):
         self._state["cart"].append(item)
         return "bought " + item
 '''
+ECHO = """
+class EchoEnv:
+    def get_tools(self):
+        return [{"type": "function", "function": {"name": "echo"}}]
+    def reset(self, seed=None):
+        return "go"
+    def step(self, action):
+        return action, 0.0, False, False, {"tool_results": ["1", "2"]}
+"""
 THOUGHT = "<think>\n\\boxed{1} or <answer>?</answer>\n</think>\n\n"
 DONE = "<answer>done</answer>"
 
@@ -78,6 +87,25 @@ def test_an_environment_with_tools_reads_replies_whole_and_answers_in_messages(p
     assert answer("<think>" + DONE).malformed  # a thought that never ends says nothing
     assert answer(DONE) == Feedback("Buy paper.")
     assert answer(DONE) == Feedback("The request is not fulfilled.", terminated=True)
+    pool.close([session])
+
+
+@pytest.mark.parametrize(
+    ("observed", "said"),
+    [
+        ("1\n2", None),
+        ("1\n2\nNow the other.", "Now the other."),
+        ("1\n23", "1\n23"),
+        ("Both were called.", "Both were called."),
+    ],
+)
+def test_what_was_observed_besides_the_results_is_said_by_the_user(pool, observed, said):
+    (session,) = pool.open([ECHO])
+    world, task = SandboxWorld(pool, Prompts("compact")), Task(Seat(session), 0, 0, SETTINGS)
+    for ask in (world.start_reset, lambda task: world.start_step(task, observed)):
+        ask(task)
+        ((_, feedback),) = world.poll(None)
+    assert feedback == Feedback(said, before=(Message("tool", "1"), Message("tool", "2")))
     pool.close([session])
 
 
