@@ -109,6 +109,8 @@ def role_gradients(
     """
     shape, total, sums = rooms.config.learner[role], None, []
     trajectories = [row for episode in episodes for row in episode]
+    if rooms.config.agent.mask_malformed:
+        trajectories = [row.without_malformed() for row in trajectories]
     owners = [number for number, episode in enumerate(episodes) for _ in episode]
     aggregation = rooms.config.learner.aggregation
     weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]

@@ -22,6 +22,7 @@ from spade_jax.modes.opening import (
     require_model,
 )
 from spade_jax.modes.scoring import score
+from spade_jax.modes.transcript import readable
 from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
@@ -91,8 +92,7 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
         print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
         if episode.error is not None:
             print(episode.error)
-        for message in episode.transcript:
-            print(f"{message.role}: {message.content}")
+        print(readable(episode))
     return 0
 
 
@@ -106,7 +106,10 @@ def _player(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Player]:
     pool = rooms_lib.open_pool(config)
     try:
         language, engine = open_public_model(config, "agent")
-        yield Player(engine, language.chat, pool, Prompts(config.prompts), Hosts())
+        yield Player(
+            engine, language.chats["agent"], pool, Prompts(config.prompts), Hosts(),
+            config.agent.hint_style,
+        )  # fmt: skip
     finally:
         pool.shut_down()
 
@@ -136,7 +139,7 @@ def _require_one_process(hosts: Hosts, mode: str) -> None:
 
 def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str) -> int:
     """Prints the greedy answer, as it comes, up to the length of a design."""
-    chat = language.chat
+    chat = language.chats["designer"]
     tokens, budget = chat.open([Message("user", prompt)]), config.designer.max_new_tokens
     try:
         handle = engine.submit(Request(tokens, budget, config.seed, 0.0, chat.stop_ids))
