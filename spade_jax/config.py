@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
+from spade_jax.envs.library import DOMAINS
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
         for key in ("skills_per_regen", "num_envs", "max_attempts", "regen_interval")
     ),
     _at_least("curriculum.fixed_pool", 0),
+    _choice("curriculum.domain", DOMAINS),
     _choice("designer.reward", REWARDS),
     _at_least("designer.delay", 1),
     _at_least("designer.temperature", 0),
@@ -211,6 +213,12 @@ def _relations(c: ConfigDict):
         c.curriculum.skills_per_regen <= len(c.curriculum.skills),
         f"at most the number of curriculum.skills={len(c.curriculum.skills)}",
     )  # fmt: skip
+    if LIBRARY in c.warm_start.sources and c.warm_start.steps:
+        known = DOMAINS[c.curriculum.domain].skills
+        yield (
+            "curriculum.skills", c.curriculum.skills, set(c.curriculum.skills) <= set(known),
+            f"skills of curriculum.domain={c.curriculum.domain}: {', '.join(known)}",
+        )  # fmt: skip
     for role in ("designer", "agent"):
         length, context = c.learner[role].length, c.sampler[role].max_len
         yield (

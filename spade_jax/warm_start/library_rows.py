@@ -18,7 +18,12 @@ GENERATE_WALL = 600.0  # seconds; the generator needs about 20
 
 
 def generate(
-    folder: pathlib.Path, seed: int, designs: int, episodes: int, mixture: Mapping[str, float]
+    folder: pathlib.Path,
+    seed: int,
+    designs: int,
+    episodes: int,
+    mixture: Mapping[str, float],
+    domain: str = "games",
 ) -> None:
     """Writes `designs.jsonl` and `episodes.jsonl` into `folder`.
 
@@ -30,6 +35,7 @@ def generate(
     command = [
         sys.executable, "-m", "spade_jax.envs.library", f"--out={folder.resolve()}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
+        f"--domain={domain}",
         *(f"--{name.replace('_', '-')}={value}" for name, value in mixture.items()),
     ]  # fmt: skip
     root = pathlib.Path(__file__).parents[2]
