@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -62,18 +63,31 @@ class BatchError(RunnerError):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What the Agent sees after a reset."""
+    """What the Agent sees after a reset.
+
+    `tools` are the schemas of what it may call, in the form {"type": "function", "function":
+    {"name", "description", "parameters"}}; none for an environment without `get_tools`.
+    """
 
     text: str
+    tools: tuple[dict[str, Any], ...] = ()
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget."""
+    """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget.
+
+    `tool_results` are the texts that answer the calls of a reply, in their order; `observation` is
+    these texts joined by newlines. None for any other reply, also one that calls and answers: its
+    results and what the answer brought stand in `observation`. `malformed`: the reply broke the
+    format, by a call that is none or by neither calling nor answering.
+    """
 
     observation: str
     reward: float
     terminated: bool
     truncated: bool
+    tool_results: tuple[str, ...] | None = None
+    malformed: bool = False
 
 
 class Session(msgspec.Struct, frozen=True):
