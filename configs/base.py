@@ -5,6 +5,7 @@ are errors. Values are checked in `spade_jax/config.py` before anything expensiv
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 
 def get_config() -> ConfigDict:
@@ -146,6 +147,7 @@ def get_config() -> ConfigDict:
     c.designer.s_lp = 0.10
     c.designer.w_front = 0.0
     c.designer.s_front = 0.08
+    c.designer.thinking = placeholder(bool)  # None: as text.chat has it; or True, False
 
     c.agent = ConfigDict()
     c.agent.plays_per_env = 16
@@ -160,6 +162,9 @@ def get_config() -> ConfigDict:
     c.agent.max_new_tokens = 8192
     c.agent.max_turns = 25
     c.agent.weight = 1.0
+    c.agent.thinking = placeholder(bool)  # likewise
+    c.agent.hint_style = "append"  # to the first observation; or "prepend", or a message: "system"
+    c.agent.mask_malformed = False  # True: malformed replies of tool use carry no loss
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed

@@ -10,8 +10,9 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
+from spade_jax.envs import HINT_STYLES
 from spade_jax.envs.library import DOMAINS
-from spade_jax.pretrained import CHATS
+from spade_jax.pretrained import CHATS, THINKING
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
 from spade_jax.warm_start.prepare import LIBRARY
@@ -170,6 +171,7 @@ RULES: tuple[Rule, ...] = (
     _at_least("checkpoint.milestones_every", 0),
     _above("checkpoint.grace_s", 0),
     _choice("wandb.mode", ("online", "offline")),
+    _choice("agent.hint_style", HINT_STYLES),
 )  # fmt: skip
 
 
@@ -273,6 +275,7 @@ def _relations(c: ConfigDict):
         f"one of {', '.join(CHATS)}, as model.checkpoint is set" if public
         else "tiny, as model.checkpoint is empty",
     )  # fmt: skip
+    yield from _thinking(c)
     mixture = c.warm_start.mixture
     yield (
         "warm_start.mixture.generic_documents", mixture.generic_documents,
@@ -301,3 +304,12 @@ def _distributed(section: ConfigDict):
         "distributed.process_id", index, count < 0 or index < count,
         f"below distributed.num_processes={count}",
     )  # fmt: skip
+
+
+def _thinking(c: ConfigDict):
+    for role in ("designer", "agent"):
+        thinking = c[role].thinking
+        yield (
+            f"{role}.thinking", thinking, thinking is None or c.text.chat in THINKING,
+            f"None, as text.chat={c.text.chat} cannot think; {', '.join(THINKING)} can",
+        )  # fmt: skip

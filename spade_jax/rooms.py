@@ -211,7 +211,9 @@ def build(
         to_replica=to_replica,
         engines=engines,
         pool=pool,
-        player=Player(engines["agent"], language.chat, pool, prompts, hosts),
+        player=Player(
+            engines["agent"], language.chats["agent"], pool, prompts, hosts, config.agent.hint_style
+        ),
         matcher=matcher,
         corpus=corpus,
         design_settings=_pick(

@@ -100,6 +100,7 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
         "agent/reply_tokens": mean([e.num_sampled() for e in plain]),
         "agent/cut_fraction": mean([e.unfinished for e in plain]),
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
+        "agent/malformed_fraction": malformed_fraction(plain),
     }
     keys, returns = [], []
     for arm in trained:
@@ -154,6 +155,13 @@ def rates(metrics: Metrics, times: Metrics) -> Metrics:
 def win_rate(episodes: Sequence[Episode]) -> float | None:
     """Mean return, which is the share of wins when rewards are 0 or 1."""
     return mean([episode.final_return for episode in episodes])
+
+
+def malformed_fraction(episodes: Sequence[Episode]) -> float | None:
+    """Share of the replies that no tool-use environment could read; None without tool use."""
+    using = [episode for episode in episodes if episode.tools]
+    replies = sum(len(episode.replies) for episode in using)
+    return sum(episode.num_malformed() for episode in using) / replies if replies else None
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -75,7 +75,7 @@ def _try_designs(
     config = rooms.config
     with progress.phase("design"):
         drafts = write_designs(
-            rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
+            rooms.engines["designer"], rooms.language.chats["designer"], rooms.prompts, wanted,
             rooms.design_settings, step,
         )  # fmt: skip
     with progress.phase("validate"):

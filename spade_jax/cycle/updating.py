@@ -31,7 +31,10 @@ def update(
         records.baselines, scale, rooms.advantage_settings,
     )  # fmt: skip
     rows = {  # role -> per episode, its rows; and its advantage
-        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
+        "agent": (
+            [_trained_rows(play, config.agent.mask_malformed) for play in plays],
+            config.agent.weight * agent_advantages,
+        ),
         "designer": (
             [[design.trajectory] for design in designs] if config.designer.train else [],
             design_advantages,
@@ -92,6 +95,11 @@ def agent_rows(
         seed = episode.task.seed if config.agent.group == "seed" else None
         groups.append((arm, environment.name, seed))
     return plays, group_advantages(returns, groups, config.agent.normalise)
+
+
+def _trained_rows(play: Episode, mask_malformed: bool) -> list[Trajectory]:
+    rows = play.trajectories
+    return [row.without_malformed() for row in rows] if mask_malformed else rows
 
 
 def role_gradients(

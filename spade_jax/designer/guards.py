@@ -33,7 +33,9 @@ def reject_degenerate(
     for environment, plays in zip(environments, episodes, strict=True):
         won = next((play for play in plays if play.final_return > 0), None)
         if won is not None:
-            candidates.append((environment, [canonical_action(reply) for reply in won.replies]))
+            tool_use = bool(won.tools)
+            actions = [canonical_action(reply, tool_use) for reply in won.replies]
+            candidates.append((environment, actions))
 
     def replayed(share: list[tuple[Environment, list[str]]]) -> list[float]:
         return replay_wins(

@@ -106,7 +106,10 @@ def _player(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Player]:
     pool = rooms_lib.open_pool(config)
     try:
         language, engine = open_public_model(config, "agent")
-        yield Player(engine, language.chat, pool, Prompts(config.prompts), Hosts())
+        yield Player(
+            engine, language.chats["agent"], pool, Prompts(config.prompts), Hosts(),
+            config.agent.hint_style,
+        )  # fmt: skip
     finally:
         pool.shut_down()
 
@@ -136,7 +139,7 @@ def _require_one_process(hosts: Hosts, mode: str) -> None:
 
 def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str) -> int:
     """Prints the greedy answer, as it comes, up to the length of a design."""
-    chat = language.chat
+    chat = language.chats["designer"]
     tokens, budget = chat.open([Message("user", prompt)]), config.designer.max_new_tokens
     try:
         handle = engine.submit(Request(tokens, budget, config.seed, 0.0, chat.stop_ids))

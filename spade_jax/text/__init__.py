@@ -4,6 +4,7 @@ from spade_jax.text.actions import (
     Design,
     ParseProblem,
     after_code,
+    after_thinking,
     canonical_action,
     code_block,
     last_boxed,
@@ -22,6 +23,7 @@ from spade_jax.text.tokenizer import (
     train_sentencepiece,
 )
 from spade_jax.text.tool_calls import MalformedCall, ToolCall, parse_tool_calls
+from spade_jax.text.tool_schemas import Tools
 
 __all__ = [
     "NUMBERS",
@@ -40,7 +42,9 @@ __all__ = [
     "TinyChat",
     "Tokenizer",
     "ToolCall",
+    "Tools",
     "after_code",
+    "after_thinking",
     "canonical_action",
     "code_block",
     "last_boxed",

@@ -43,7 +43,8 @@ def fresh_language(config: ConfigDict, mesh, warm: WarmStart) -> Language:
         )
         return number_embeddings(make(), tokenizer)
 
-    return Language(model, tokenizer, TinyChat(tokenizer), params)
+    chat = TinyChat(tokenizer)
+    return Language(model, tokenizer, {"designer": chat, "agent": chat}, params)
 
 
 def _text(examples: Sequence[Example]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
+from spade_jax.envs import opening
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.text import Message
@@ -62,7 +63,12 @@ def sources(folder: pathlib.Path) -> Iterator[str]:
 
 
 def examples(
-    folder: pathlib.Path, prompts: Prompts, max_words: int, snippet: int, seed: int
+    folder: pathlib.Path,
+    prompts: Prompts,
+    max_words: int,
+    snippet: int,
+    seed: int,
+    hint_style: str = "append",
 ) -> list[Example]:
     """The designer's examples, then the agent's.
 
@@ -75,7 +81,10 @@ def examples(
         design["document"] = cut_words(design["document"], max_words)
     return [
         *(design_example(design, designs, prompts, snippet, rng) for design in designs),
-        *(episode_example(episode, prompts) for episode in read(folder / "episodes.jsonl")),
+        *(
+            episode_example(episode, prompts, hint_style)
+            for episode in read(folder / "episodes.jsonl")
+        ),
     ]
 
 
@@ -100,11 +109,13 @@ def _record(design: dict, skill: str, win_rate: float) -> Record:
     return Record(source=design["source"], skill=skill, win_rate=win_rate, regret=0.0, step=0)
 
 
-def episode_example(episode: dict, prompts: Prompts) -> Example:
-    messages = []
-    for index, (observation, action) in enumerate(episode["turns"]):
-        if index == 0:
+def episode_example(episode: dict, prompts: Prompts, hint_style: str = "append") -> Example:
+    messages: list[Message] = []
+    for observation, action in episode["turns"]:
+        if not messages:
             hint = episode["hint"] if episode["with_hint"] else None
-            observation = prompts.render("observation", observation=observation, hint=hint)
-        messages += [Message("user", observation), Message("assistant", f"\\boxed{{{action}}}")]
+            messages += opening(prompts, observation, hint, hint_style)
+        else:
+            messages.append(Message("user", observation))
+        messages.append(Message("assistant", f"\\boxed{{{action}}}"))
     return Example(tuple(messages), "agent")

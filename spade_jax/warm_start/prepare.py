@@ -19,7 +19,8 @@ OWN = "jsonl"  # the folder of all other sources
 # Settings that a warm start depends on, besides the seed.
 SHAPES_IT = (
     "prompts", "model.", "text.", "warm_start.", "grounding.max_words", "memory.snippet",
-    "learner.designer.length", "learner.agent.length", "curriculum.domain",
+    "learner.designer.length", "learner.agent.length",
+    "designer.thinking", "agent.thinking", "agent.hint_style", "curriculum.domain",
 )  # fmt: skip
 
 
@@ -73,8 +74,9 @@ def _make_rows(config: ConfigDict, rows: pathlib.Path) -> None:
 def _examples(config: ConfigDict, rows: pathlib.Path, prompts: Prompts) -> list[Example]:
     seed = seeding.derive(config.seed, "memory examples")
     library = library_rows.examples(
-        rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed
-    )
+        rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed,
+        config.agent.hint_style,
+    )  # fmt: skip
     return library + jsonl_rows.examples(rows / OWN)
 
 
