@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from sandbox_runner import StepResult
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
-from spade_jax.envs import opening
+from spade_jax.envs import answer, opening
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.text import Message
@@ -110,12 +111,14 @@ def _record(design: dict, skill: str, win_rate: float) -> Record:
 
 
 def episode_example(episode: dict, prompts: Prompts, hint_style: str = "append") -> Example:
+    tools = tuple(episode.get("tools", ()))
+    all_results = episode.get("results") or [None] * len(episode["turns"])
     messages: list[Message] = []
-    for observation, action in episode["turns"]:
+    for (observation, action), results in zip(episode["turns"], all_results, strict=True):
         if not messages:
             hint = episode["hint"] if episode["with_hint"] else None
-            messages += opening(prompts, observation, hint, hint_style)
+            messages += opening(prompts, observation, hint, hint_style, bool(tools))
         else:
-            messages.append(Message("user", observation))
-        messages.append(Message("assistant", f"\\boxed{{{action}}}"))
-    return Example(tuple(messages), "agent")
+            messages += answer(StepResult(observation, 0.0, False, False, results)).messages
+        messages.append(Message("assistant", action if tools else f"\\boxed{{{action}}}"))
+    return Example(tuple(messages), "agent", tools)

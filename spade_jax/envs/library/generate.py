@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from spade_jax.envs.library.expert import expert_episode
+from spade_jax.envs.library.expert import ExpertEpisode, expert_episode
 from spade_jax.envs.library.family import Family, SeedEnvironment
 from spade_jax.envs.library.mixture import Mixture, draw_knob, near_knob
 from spade_jax.envs.library.registry import GAMES, Domain
@@ -54,18 +54,23 @@ def episodes(
         hinted = bool(rng.random() < settings.hinted_episodes)
         noise = settings.noise_with_hint if hinted else settings.noise_without_hint
         played = expert_episode(env, int(rng.integers(2**31)), hinted, noise, rng)
-        record = {
-            "family": env.family,
-            "skill": env.skill,
-            "knob": env.knob,
-            "with_hint": hinted,
-            "hint": env.hint,
-            "turns": [list(turn) for turn in played.turns],
-            "return": played.final_return,
-        }
-        if played.tools:
-            record |= {"tools": list(played.tools), "results": list(played.results)}
-        yield record
+        yield episode_record(env, hinted, played)
+
+
+def episode_record(env: SeedEnvironment, hinted: bool, played: ExpertEpisode) -> dict[str, Any]:
+    """The JSON form of an expert's episode; tool use adds the schemas and the calls' results."""
+    record = {
+        "family": env.family,
+        "skill": env.skill,
+        "knob": env.knob,
+        "with_hint": hinted,
+        "hint": env.hint,
+        "turns": [list(turn) for turn in played.turns],
+        "return": played.final_return,
+    }
+    if played.tools:
+        record |= {"tools": list(played.tools), "results": list(played.results)}
+    return record
 
 
 def design_record(env: SeedEnvironment, memory: SeedEnvironment | None) -> dict[str, Any]:
