@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from configs import base, tiny, tiny_tool_use
+from configs import base, smollm2_135m, tiny, tiny_tool_use
 from spade_jax.config import ConfigError, validate
 
 
@@ -45,6 +45,9 @@ from spade_jax.config import ConfigError, validate
         ("distributed.coordinator", "host0", "HOST:PORT of process 0"),
         ("distributed.timeout_s", 0.0, "at least 1"),
         ("distributed.heartbeat_s", 1, "at least 5"),
+        ("agent.hint_style", "shouted", "one of append, prepend, system"),
+        ("agent.thinking", True, "None, as text.chat=tiny cannot think; qwen3, "),
+        ("designer.thinking", False, "None, as text.chat=tiny cannot think; qwen3, "),
     ],
 )
 def test_impossible_values_are_refused_by_name(key, value, expected):
@@ -101,6 +104,16 @@ def test_the_number_of_a_process_is_below_their_number():
     config = tiny.get_config()
     config.distributed.num_processes = config.distributed.process_id = 2
     with pytest.raises(ConfigError, match="below distributed.num_processes=2"):
+        validate(config)
+
+
+@pytest.mark.parametrize("chat", ["qwen3", "qwen3_thinking", "qwen3_no_thinking"])
+def test_each_role_may_think_or_not_where_the_template_can(chat):
+    config = smollm2_135m.get_config()
+    config.text.chat, config.designer.thinking, config.agent.thinking = chat, True, False
+    validate(config)
+    config.text.chat = "chatml"
+    with pytest.raises(ConfigError, match="designer.thinking=True: .* text.chat=chatml cannot"):
         validate(config)
 
 

@@ -10,6 +10,7 @@ from spade_jax.designer import Environment
 from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.sampler import Stats
+from spade_jax.text import Message
 
 
 def environment(name, hint=(), plain=(), **more):
@@ -70,6 +71,26 @@ def test_plays_leave_void_episodes_out_and_count_groups():
     assert both["agent/zero_variance_groups"] == pytest.approx(3 / 4)
     assert found["agent/void_fraction"] == pytest.approx(1 / 7)
     assert found["agent/cut_fraction"] == pytest.approx(1 / 5)
+
+
+def test_malformed_replies_are_counted_among_those_of_tool_use():
+    def using(replies, malformed, tools=({},)):
+        made = episode(1.0)
+        made.tools, row = tools, Trajectory()
+        made.transcript = [Message("user", ""), *[Message("assistant", "")] * replies]
+        for number in range(replies):
+            row.append_context([1])
+            row.append_sampled([2, 3], [-1.0, -1.0], 0)
+            if number < malformed:
+                row.mark_malformed()
+        made.trajectories = [row]
+        return made
+
+    plain = [[using(3, 1), using(2, 2)], [using(9, 0, tools=())]]
+    found = statistics.plays({"plain": plain, "hint": []}, "environment", ("plain",))
+    assert found["agent/malformed_fraction"] == pytest.approx(3 / 5)
+    games = statistics.plays({"plain": plain[1:], "hint": []}, "environment", ("plain",))
+    assert "agent/malformed_fraction" not in games
 
 
 def test_nothing_is_reported_for_what_did_not_happen():

@@ -134,6 +134,27 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
         np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_malformed_replies_are_masked_on_demand(masked):
+    row = Trajectory()
+    for reply in ([10, 11], [12], [13, 14]):
+        row.append_context([1])
+        row.append_sampled(reply, [-1.0] * len(reply), 0)
+        if reply == [12]:
+            row.mark_malformed()
+    config, learner = base.get_config(), Recorder()
+    config.agent.mask_malformed = masked
+    config.learner.agent.rows, config.learner.agent.length = 1, 8
+    rooms = SimpleNamespace(config=config, learner=learner)
+    state = SimpleNamespace(learner=SimpleNamespace(params=None, version=0), reference=None)
+    role_gradients(rooms, state, "agent", [[row]], [1.0], 1.0)
+    (batch,) = learner.batches
+    trained = batch.targets[batch.weights > 0].tolist()
+    assert trained == [10, 11, 13, 14] if masked else trained == [10, 11, 12, 13, 14]
+    np.testing.assert_allclose(batch.weights[batch.weights > 0], 1 / len(trained))
+    assert batch.tokens[0, :7].tolist() == row.tokens[:-1]
+
+
 def comparable(rows):
     """Metrics without times and rates, and without what the engines did for their results, which
     depends on when their jobs ended and environments answered."""

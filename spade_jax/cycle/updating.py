@@ -31,10 +31,7 @@ def update(
         records.baselines, scale, rooms.advantage_settings,
     )  # fmt: skip
     rows = {  # role -> per episode, its rows; and its advantage
-        "agent": (
-            [_trained_rows(play, config.agent.mask_malformed) for play in plays],
-            config.agent.weight * agent_advantages,
-        ),
+        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
         "designer": (
             [[design.trajectory] for design in designs] if config.designer.train else [],
             design_advantages,
@@ -97,11 +94,6 @@ def agent_rows(
     return plays, group_advantages(returns, groups, config.agent.normalise)
 
 
-def _trained_rows(play: Episode, mask_malformed: bool) -> list[Trajectory]:
-    rows = play.trajectories
-    return [row.without_malformed() for row in rows] if mask_malformed else rows
-
-
 def role_gradients(
     rooms: Rooms,
     state: RunState,
@@ -117,6 +109,8 @@ def role_gradients(
     """
     shape, total, sums = rooms.config.learner[role], None, []
     trajectories = [row for episode in episodes for row in episode]
+    if rooms.config.agent.mask_malformed:
+        trajectories = [row.without_malformed() for row in trajectories]
     owners = [number for number, episode in enumerate(episodes) for _ in episode]
     aggregation = rooms.config.learner.aggregation
     weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]

@@ -22,6 +22,7 @@ from spade_jax.modes.opening import (
     require_model,
 )
 from spade_jax.modes.scoring import score
+from spade_jax.modes.transcript import readable
 from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
@@ -91,8 +92,7 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
         print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
         if episode.error is not None:
             print(episode.error)
-        for message in episode.transcript:
-            print(f"{message.role}: {message.content}")
+        print(readable(episode))
     return 0
 
 

@@ -31,6 +31,19 @@ class ConstantEnv:
         return "door", float(won), won, self.turn >= self.max_turns, {}
 '''
 
+LOCKED = '''
+class LockedEnv:
+    def get_tools(self):
+        return [{"type": "function", "function": {"name": "open"}}]
+    def reset(self, seed=None):
+        self.open = False
+        return f"door {seed}"
+    def step(self, action):
+        self.open = self.open or action.startswith("<tool_call>")
+        over = action.startswith("<answer>")
+        return "seen", float(over and self.open), over, False, {}
+'''
+
 
 @pytest.fixture(scope="module")
 def pool():
@@ -57,6 +70,18 @@ def test_a_win_that_replays_on_other_seeds_is_degenerate(pool):
     bad = environment(CONSTANT)
     reject_degenerate(Hosts(), pool, [bad], [[won(r"\boxed{open}")]], [1, 2, 3, 4], 5)
     assert bad.stage == "degenerate" and "100%" in bad.reason
+
+
+def test_a_win_by_tools_is_replayed_in_its_own_words(pool):
+    call = '<think>Now.</think>\n<tool_call>{"name": "open", "arguments": {}}</tool_call>'
+    (tools, game), plays = (environment(LOCKED), environment(LOCKED)), []
+    for shown in (({"type": "function", "function": {"name": "open"}},), ()):
+        play = won(call, r"<answer>\boxed{2}</answer>")
+        play.tools = shown
+        plays.append([play])
+    reject_degenerate(Hosts(), pool, [tools, game], plays, [1, 2, 3, 4], 5)
+    assert tools.stage == "degenerate"
+    assert game.accepted  # in a game the box alone is said, which opens nothing here
 
 
 def test_a_real_game_is_not_degenerate_however_it_was_won(pool):
