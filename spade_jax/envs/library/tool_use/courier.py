@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from spade_jax.envs.library.family import Mechanic, Turn, numbers
-from spade_jax.envs.library.tool_use.family import ToolUseFamily, answer, call, code, seen, task
+from spade_jax.envs.library.tool_use.family import (
+    Called,
+    ToolUseFamily,
+    answer,
+    call,
+    code,
+    task,
+)
 
 ADVICE = {
     "add": "After an error send the amount plus its number.",
@@ -33,11 +40,11 @@ class CourierFamily(ToolUseFamily):
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return ADVICE[mechanic.rule]
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
-        amount = task(turns, observation)[0]
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
+        amount = start[0]
         return all(
             number != _due(amount, numbers(result)[0], mechanic)
-            for _, number, result in seen(turns, observation)
+            for _, number, result in calls
             if result.startswith("error")
         )
 

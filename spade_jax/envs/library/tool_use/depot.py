@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 
 from spade_jax.envs.library.family import Mechanic, Turn, numbers
-from spade_jax.envs.library.tool_use.family import ToolUseFamily, answer, call, code, seen, task
+from spade_jax.envs.library.tool_use.family import (
+    Called,
+    ToolUseFamily,
+    answer,
+    call,
+    code,
+    seen,
+    task,
+)
 
 ADVICE = {
     "even": "east has the even boxes, west the odd ones.",
@@ -39,9 +47,9 @@ class DepotFamily(ToolUseFamily):
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return ADVICE[mechanic.rule].format(mechanic.constant)
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
-        wanted = task(turns, observation)[0]
-        for tool, number, result in seen(turns, observation):
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
+        wanted = start[0]
+        for tool, number, result in calls:
             if number == wanted and (result != "nothing") != (tool == _tool(number, mechanic)):
                 return False
             if result.startswith("box"):

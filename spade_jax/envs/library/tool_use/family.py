@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -26,12 +26,17 @@ def calls_of(reply: str) -> list[tuple[str, int]]:
     return [(tool, int(number)) for tool, number in _CALL.findall(reply)]
 
 
-def seen(turns: Sequence[Turn], observation: str) -> Iterator[tuple[str, int, str]]:
-    """(tool, number, result) of every call so far; a result is one line of what came back."""
+Called = tuple[str, int, str]  # tool, number, result
+
+
+def seen(turns: Sequence[Turn], observation: str) -> list[Called]:
+    """Every call so far; a result is one line of what came back."""
     later = [text for text, _ in turns[1:]] + [observation]
-    for (_, reply), results in zip(turns, later, strict=False):
-        for (tool, number), result in zip(calls_of(reply), results.splitlines(), strict=False):
-            yield tool, number, result
+    return [
+        (tool, number, result)
+        for (_, reply), results in zip(turns, later, strict=False)
+        for (tool, number), result in zip(calls_of(reply), results.splitlines(), strict=False)
+    ]
 
 
 class ToolUseFamily(Family):
@@ -54,12 +59,14 @@ class ToolUseFamily(Family):
         """Effective mechanics worth considering before anything was seen."""
         return self.mechanics
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
-        """Whether a mechanic could have produced what the agent saw so far."""
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
+        """Whether a mechanic could have given these results; `start` are the numbers of the first
+        observation."""
         raise NotImplementedError
 
     def beliefs(self, turns: Sequence[Turn], observation: str) -> list[Mechanic]:
-        return [m for m in self.candidates() if self.fits(turns, observation, m)]
+        start, calls = task(turns, observation), seen(turns, observation)
+        return [m for m in self.candidates() if self.fits(start, calls, m)]
 
     def spoken(self, action: str) -> str:
         return action

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from spade_jax.envs.library.family import Mechanic, Turn, numbers
-from spade_jax.envs.library.tool_use.family import ToolUseFamily, answer, call, seen, task
+from spade_jax.envs.library.tool_use.family import Called, ToolUseFamily, answer, call, task
 
 ADVICE = {
     "later": "read gives the row {0} later, so read {0} less.",
@@ -31,10 +31,10 @@ class LedgerFamily(ToolUseFamily):
     def candidates(self) -> list[Mechanic]:
         return [Mechanic(rule, c) for rule in ADVICE for c in range(1, 8)]
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
         return all(
             result == "no row" or numbers(result)[0] == number + _shift(mechanic)
-            for _, number, result in seen(turns, observation)
+            for _, number, result in calls
         )
 
     def ideal(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> str:

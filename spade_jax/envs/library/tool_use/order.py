@@ -3,7 +3,15 @@
 from collections.abc import Sequence
 
 from spade_jax.envs.library.family import Mechanic, Turn, numbers
-from spade_jax.envs.library.tool_use.family import ToolUseFamily, answer, call, code, seen, task
+from spade_jax.envs.library.tool_use.family import (
+    Called,
+    ToolUseFamily,
+    answer,
+    call,
+    code,
+    seen,
+    task,
+)
 
 ADVICE = {
     "sum": "Ask stock and rate, then pay both together.",
@@ -33,28 +41,28 @@ class OrderFamily(ToolUseFamily):
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return ADVICE[mechanic.rule]
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
-        known = _known(turns, observation)
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
+        known = _known(calls)
         return len(known) < 2 or all(
             number != _due(known, mechanic)
-            for tool, number, result in seen(turns, observation)
+            for tool, number, result in calls
             if tool == "pay" and result == "refused"
         )
 
     def ideal(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> str:
         if (value := code(observation)) is not None:
             return answer(value)
-        order, known = task(turns, observation)[0], _known(turns, observation)
+        order, known = task(turns, observation)[0], _known(seen(turns, observation))
         if len(known) == 2:
             return call("pay", _due(known, mechanic))
         return "\n".join(call(tool, order) for tool in ("stock", "rate") if tool not in known)
 
 
-def _known(turns: Sequence[Turn], observation: str) -> dict[str, int]:
+def _known(calls: Sequence[Called]) -> dict[str, int]:
     """What the tools have said about the order: "stock" and "rate"."""
     return {
         tool: numbers(result)[0]
-        for tool, _, result in seen(turns, observation)
+        for tool, _, result in calls
         if result.startswith(tool) and tool != "pay"
     }
 

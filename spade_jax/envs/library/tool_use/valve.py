@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from spade_jax.envs.library.family import Mechanic, Turn, numbers
-from spade_jax.envs.library.tool_use.family import ToolUseFamily, answer, call, code, seen, task
+from spade_jax.envs.library.tool_use.family import (
+    Called,
+    ToolUseFamily,
+    answer,
+    call,
+    code,
+    task,
+)
 
 RULES = ("up/down", "down/up")
 
@@ -33,9 +40,9 @@ class ValveFamily(ToolUseFamily):
     def candidates(self) -> list[Mechanic]:
         return [Mechanic(rule, c) for rule in RULES for c in range(5)]
 
-    def fits(self, turns: Sequence[Turn], observation: str, mechanic: Mechanic) -> bool:
-        at = task(turns, observation)[0]
-        for tool, number, result in seen(turns, observation):
+    def fits(self, start: list[int], calls: Sequence[Called], mechanic: Mechanic) -> bool:
+        at = start[0]
+        for tool, number, result in calls:
             sign = 1 if tool == mechanic.rule.split("/")[0] else -1
             moved = max(0, min(99, at + sign * (number + mechanic.constant)))
             at = numbers(result)[0]
