@@ -276,6 +276,13 @@ def _relations(c: ConfigDict):
         else "tiny, as model.checkpoint is empty",
     )  # fmt: skip
     yield from _thinking(c)
+    for key in ("episodes", "greedy"):
+        yield (
+            f"eval.{key}", c.eval[key],
+            public or c.curriculum.domain == "games" or c.eval[key] == 0,
+            f"0: held-out environments are games, and a new model of curriculum.domain="
+            f"{c.curriculum.domain} cannot play them",
+        )  # fmt: skip
     mixture = c.warm_start.mixture
     yield (
         "warm_start.mixture.generic_documents", mixture.generic_documents,

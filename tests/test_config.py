@@ -73,6 +73,14 @@ def test_skills_are_of_the_library_s_domain_where_it_warms_the_run_up():
     validate(config)
 
 
+@pytest.mark.parametrize("key", ["episodes", "greedy"])
+def test_a_new_model_that_learns_tool_use_is_not_scored_on_games(key):
+    config = tiny_tool_use.get_config()
+    config.eval[key] = 2
+    with pytest.raises(ConfigError, match=f"eval.{key}=2: expected 0: held-out"):
+        validate(config)
+
+
 def test_rows_must_divide_over_the_data_axes():
     config = tiny.get_config()
     config.mesh.data, config.mesh.fsdp = 5, 1

@@ -23,7 +23,8 @@ THRESHOLDS = (4, 7, 12, 20, 30)
 
 
 class DepotFamily(ToolUseFamily):
-    """Five turns: one of three boxes may be looked for with the wrong tool."""
+    """Five turns: one of three boxes may be looked for with the wrong tool. Even and odd are as
+    frequent as all thresholds together."""
 
     name = "depot"
     skill = "tool selection"
