@@ -22,6 +22,7 @@ from sandbox_runner.types import EnvError
 
 MOST_CALLS = 16  # of one reply that are answered each; the others share one text
 MOST_BYTES = 30_000  # of all the results of one reply, in UTF-8
+ERROR = "Error:"  # how the answer to a wrong call starts
 _OPEN, _CLOSE = "<answer>", "</answer>"
 _FORMAT = (
     'Reply with <tool_call>{"name": ..., "arguments": {...}}</tool_call> '
@@ -122,7 +123,7 @@ class ToolUseEnv:
         try:
             output, returncode = self._call_tool(name, arguments), 0
         except _WrongCall as error:
-            output, returncode = f"Error: {error}", 1
+            output, returncode = f"{ERROR} {error}", 1
         self._call_history.append(
             {"name": name, "arguments": arguments, "output": output, "returncode": returncode}
         )
@@ -174,14 +175,14 @@ class ToolUseEnv:
         results, room = [], MOST_BYTES
         for call in calls[:MOST_CALLS]:
             if isinstance(call, MalformedCall):
-                output = f"Error: not a tool call: {call.reason}. {_FORMAT}"
+                output = f"{ERROR} not a tool call: {call.reason}. {_FORMAT}"
             else:
                 output = str(self.execute_tool(call.name, dict(call.arguments))["output"])
             results.append(_clipped(output, room))
             room = max(0, room - len(results[-1].encode()))
         if len(calls) > MOST_CALLS:
             left = len(calls) - MOST_CALLS
-            results.append(f"Error: {left} more calls were not made; at most {MOST_CALLS} are.")
+            results.append(f"{ERROR} {left} more calls were not made; at most {MOST_CALLS} are.")
         return results
 
     def _check_answer(self, answer: str) -> tuple[str, float, bool]:

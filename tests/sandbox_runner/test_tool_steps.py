@@ -121,6 +121,13 @@ def test_a_wrong_info_is_the_environments_fault(play, info, stage):
     assert error.stage == stage
 
 
+def test_lies_about_tools_end_nothing_but_the_program(play, program):
+    (error,) = play(program("hostile/lying_tools"))
+    assert isinstance(error, EnvError) and error.stage in ("limits", "contract")
+    _, error = play(program("hostile/lying_tool_results"), "x")
+    assert error.stage == "contract" and "not Results" in error.detail
+
+
 def test_all_else_in_info_stays_behind():
     value = ("x", 0.0, False, False, {"tool_results": [], "malformed": True, "secret": object()})
     assert contract.check_step(value, LIMIT) == ("x", 0.0, False, False, None, True)
