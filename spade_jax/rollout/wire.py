@@ -1,7 +1,5 @@
 """Episodes and rows as bytes, for other processes: nine bytes per sampled token at most."""
 
-from typing import Any
-
 import msgspec
 import numpy as np
 
@@ -53,7 +51,7 @@ class _PackedEpisode(msgspec.Struct, array_like=True):
     outcome: str
     reward: float
     error: tuple[str, str] | None
-    tools: tuple[dict[str, Any], ...]
+    tools: bytes  # JSON, whose integers may be larger than those of msgpack
 
 
 def _pack(episode: Episode) -> _PackedEpisode:
@@ -61,7 +59,8 @@ def _pack(episode: Episode) -> _PackedEpisode:
     return _PackedEpisode(
         task.seed, task.sample_seed, task.settings, task.system,
         [PackedRow.of(row) for row in episode.trajectories], episode.transcript,
-        episode.outcome, episode.reward, error and (error.stage, error.detail), episode.tools,
+        episode.outcome, episode.reward, error and (error.stage, error.detail),
+        msgspec.json.encode(episode.tools),
     )  # fmt: skip
 
 
@@ -69,7 +68,8 @@ def _unpack(packed: _PackedEpisode) -> Episode:
     return Episode(
         Task(None, packed.seed, packed.sample_seed, packed.settings, packed.system),
         [row.row() for row in packed.rows], packed.transcript, packed.outcome, packed.reward,
-        packed.error and EnvError(*packed.error), packed.tools,
+        packed.error and EnvError(*packed.error),
+        msgspec.json.decode(packed.tools, type=tuple[dict, ...]),
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_episodes_come_back_equal_but_for_their_place():
     won = Episode(
         Task("here", 3, 4, SETTINGS, (Message("system", "Play."),)), [row(1), row(2)],
         [Message("user", "é"), Message("assistant", "\\boxed{7}", (call,), "hm")], "terminated",
-        0.1, tools=({"type": "function", "function": {"name": "look", "parameters": {}}},),
+        0.1, tools=({"type": "function", "function": {"name": "look", "most": 10**30}},),
     )  # fmt: skip
     won.trajectories[1].mark_malformed()
     void = Episode(Task("there", 5, 6, SETTINGS), outcome="void", error=EnvError("load", "no"))
