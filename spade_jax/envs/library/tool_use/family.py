@@ -9,6 +9,7 @@ import numpy as np
 from spade_jax.envs.library.family import TEMPLATES, Family, Mechanic, Turn, numbers
 
 ANSWER_FORMAT = "End with <answer>number</answer>."
+Called = tuple[str, int, str]  # tool, number, result
 _CALL = re.compile(r'\{"name": "(\w+)", "arguments": \{"number": (\d+)\}\}')
 
 
@@ -26,9 +27,6 @@ def calls_of(reply: str) -> list[tuple[str, int]]:
     return [(tool, int(number)) for tool, number in _CALL.findall(reply)]
 
 
-Called = tuple[str, int, str]  # tool, number, result
-
-
 def seen(turns: Sequence[Turn], observation: str) -> list[Called]:
     """Every call so far; a result is one line of what came back."""
     later = [text for text, _ in turns[1:]] + [observation]
@@ -37,6 +35,16 @@ def seen(turns: Sequence[Turn], observation: str) -> list[Called]:
         for (_, reply), results in zip(turns, later, strict=False)
         for (tool, number), result in zip(calls_of(reply), results.splitlines(), strict=False)
     ]
+
+
+def task(turns: Sequence[Turn], observation: str) -> list[int]:
+    """The numbers of the first observation."""
+    return numbers(turns[0][0] if turns else observation)
+
+
+def code(observation: str) -> int | None:
+    """The number that a tool reveals once its work is done, as in "paid, code 41"."""
+    return numbers(observation)[-1] if "code" in observation else None
 
 
 class ToolUseFamily(Family):
@@ -77,13 +85,3 @@ class ToolUseFamily(Family):
         if rng.random() < 0.3:
             return answer(number)
         return call(self.tools[int(rng.integers(len(self.tools)))], number)
-
-
-def task(turns: Sequence[Turn], observation: str) -> list[int]:
-    """The numbers of the first observation."""
-    return numbers(turns[0][0] if turns else observation)
-
-
-def code(observation: str) -> int | None:
-    """The number that a tool reveals once its work is done, as in "paid, code 41"."""
-    return numbers(observation)[-1] if "code" in observation else None
