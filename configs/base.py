@@ -77,7 +77,7 @@ def get_config() -> ConfigDict:
 
     c.grounding = ConfigDict()
     c.grounding.enabled = True  # ABLATION: False designs without documents
-    # "bundled", "machine", "jsonl:PATH", "tfds:NAME:SPLIT[:FIELD]"
+    # "bundled", "bundled:tool_use", "machine", "jsonl:PATH", "tfds:NAME:SPLIT[:FIELD]"
     c.grounding.sources = ("bundled",)
     c.grounding.weights = (1.0,)
     c.grounding.max_words = 6000
@@ -110,6 +110,7 @@ def get_config() -> ConfigDict:
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
+    c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
 from spade_jax.envs import HINT_STYLES
+from spade_jax.envs.library import DOMAINS
 from spade_jax.pretrained import CHATS, THINKING
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -88,6 +89,7 @@ RULES: tuple[Rule, ...] = (
         for key in ("skills_per_regen", "num_envs", "max_attempts", "regen_interval")
     ),
     _at_least("curriculum.fixed_pool", 0),
+    _choice("curriculum.domain", DOMAINS),
     _choice("designer.reward", REWARDS),
     _at_least("designer.delay", 1),
     _at_least("designer.temperature", 0),
@@ -213,6 +215,12 @@ def _relations(c: ConfigDict):
         c.curriculum.skills_per_regen <= len(c.curriculum.skills),
         f"at most the number of curriculum.skills={len(c.curriculum.skills)}",
     )  # fmt: skip
+    if LIBRARY in c.warm_start.sources and c.warm_start.steps:
+        known = DOMAINS[c.curriculum.domain].skills
+        yield (
+            "curriculum.skills", c.curriculum.skills, set(c.curriculum.skills) <= set(known),
+            f"skills of curriculum.domain={c.curriculum.domain}: {', '.join(known)}",
+        )  # fmt: skip
     for role in ("designer", "agent"):
         length, context = c.learner[role].length, c.sampler[role].max_len
         yield (
@@ -268,6 +276,13 @@ def _relations(c: ConfigDict):
         else "tiny, as model.checkpoint is empty",
     )  # fmt: skip
     yield from _thinking(c)
+    for key in ("episodes", "greedy"):
+        yield (
+            f"eval.{key}", c.eval[key],
+            public or c.curriculum.domain == "games" or c.eval[key] == 0,
+            f"0: held-out environments are games, and a new model of curriculum.domain="
+            f"{c.curriculum.domain} cannot play them",
+        )  # fmt: skip
     mixture = c.warm_start.mixture
     yield (
         "warm_start.mixture.generic_documents", mixture.generic_documents,

@@ -13,7 +13,7 @@ from spade_jax import models, parallel, seeding, warm_start
 from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import DOMAINS
 from spade_jax.grounding import Corpus, open_corpus
 from spade_jax.language import Language
 from spade_jax.models import ModelConfig
@@ -86,12 +86,12 @@ def _pick(section: ConfigDict, settings_class, **more):
     return settings_class(**{**found, **more})
 
 
-def _references() -> list[tuple[str, str, str]]:
-    """(skill, family, source) of a few seed environments of every family."""
+def _references(domain: str) -> list[tuple[str, str, str]]:
+    """(skill, family, source) of a few seed environments of every family of a domain."""
     rng = seeding.generator("skill references")
     return [
         (family.skill, name, family.sample(rng).source)
-        for name, family in FAMILIES.items()
+        for name, family in DOMAINS[domain].families.items()
         for _ in range(8)
     ]
 
@@ -198,7 +198,7 @@ def build(
         role: open_engine(config, to_replica.mesh, role, language.model)
         for role in ("designer", "agent")
     }
-    matcher = SkillMatcher(_references(), designer.skill_similarity)
+    matcher = SkillMatcher(_references(config.curriculum.domain), designer.skill_similarity)
     return Rooms(
         config=config,
         workdir=workdir,

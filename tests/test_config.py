@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from configs import base, smollm2_135m, tiny
+from configs import base, smollm2_135m, tiny, tiny_tool_use
 from spade_jax.config import ConfigError, validate
 
 
@@ -31,6 +31,7 @@ from spade_jax.config import ConfigError, validate
         ("steps", 0, "at least 1"),
         ("eval.greedy", -1, "at least 0"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
+        ("curriculum.domain", "chess", "one of games, tool_use"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
@@ -61,6 +62,23 @@ def test_impossible_values_are_refused_by_name(key, value, expected):
         validate(config)
     assert str(caught.value).startswith(f"{key}=")
     assert str(value[0] if isinstance(value, tuple) else value) in str(caught.value)
+
+
+def test_skills_are_of_the_library_s_domain_where_it_warms_the_run_up():
+    config = tiny.get_config()
+    config.curriculum.domain = "tool_use"
+    with pytest.raises(ConfigError, match="curriculum.skills=.*skills of curriculum.domain=tool"):
+        validate(config)
+    config.warm_start.steps = 0
+    validate(config)
+
+
+@pytest.mark.parametrize("key", ["episodes", "greedy"])
+def test_a_new_model_that_learns_tool_use_is_not_scored_on_games(key):
+    config = tiny_tool_use.get_config()
+    config.eval[key] = 2
+    with pytest.raises(ConfigError, match=f"eval.{key}=2: expected 0: held-out"):
+        validate(config)
 
 
 def test_rows_must_divide_over_the_data_axes():
@@ -107,7 +125,7 @@ def test_each_role_may_think_or_not_where_the_template_can(chat):
         validate(config)
 
 
-@pytest.mark.parametrize("module", [base, tiny])
+@pytest.mark.parametrize("module", [base, tiny, tiny_tool_use])
 def test_the_recipes_themselves_are_valid(module):
     validate(module.get_config())
 

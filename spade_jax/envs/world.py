@@ -57,7 +57,7 @@ class SandboxWorld:
         if isinstance(result, EnvError):
             return Feedback(error=result)
         if isinstance(result, StepResult):
-            return _answer(result)
+            return answer(result)
         if result.tools:
             self._use_tools.add(task)
         *before, first = opening(
@@ -66,8 +66,11 @@ class SandboxWorld:
         return Feedback(first.content, before=tuple(before), tools=result.tools)
 
 
-def _answer(step: StepResult) -> Feedback:
-    """Each tool's result is a message of its own; the user says what else was observed."""
+def answer(step: StepResult) -> Feedback:
+    """What an agent reads after a step; the warm start renders its rows with this same function.
+
+    Each tool's result is a message of its own; the user says what else was observed.
+    """
     text, results = step.observation, step.tool_results or ()
     if results:
         joined = "\n".join(results)

@@ -33,7 +33,13 @@ from spade_jax.text import Message
 
 
 def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
-    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json."""
+    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json.
+
+    Raises:
+        ModeError: the recipe scores nothing.
+    """
+    if not config.eval.episodes and not config.eval.greedy:
+        raise ModeError("--mode=eval: expected eval.episodes or eval.greedy above 0")
     require_model(config, workdir)
     hosts = options.hosts
     with open_rooms(config, workdir, hosts) as rooms, Progress(1, label="eval") as progress:

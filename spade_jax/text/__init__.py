@@ -23,7 +23,7 @@ from spade_jax.text.tokenizer import (
     train_sentencepiece,
 )
 from spade_jax.text.tool_calls import MalformedCall, ToolCall, parse_tool_calls
-from spade_jax.text.tool_schemas import Tools
+from spade_jax.text.tool_schemas import Tools, tools_text
 
 __all__ = [
     "NUMBERS",
@@ -51,5 +51,6 @@ __all__ = [
     "parse_design",
     "parse_tool_calls",
     "split_thinking",
+    "tools_text",
     "train_sentencepiece",
 ]

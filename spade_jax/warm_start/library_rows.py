@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from sandbox_runner import StepResult
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
-from spade_jax.envs import opening
+from spade_jax.envs import answer, opening
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.text import Message
@@ -19,7 +20,12 @@ GENERATE_WALL = 600.0  # seconds; the generator needs about 20
 
 
 def generate(
-    folder: pathlib.Path, seed: int, designs: int, episodes: int, mixture: Mapping[str, float]
+    folder: pathlib.Path,
+    seed: int,
+    designs: int,
+    episodes: int,
+    mixture: Mapping[str, float],
+    domain: str = "games",
 ) -> None:
     """Writes `designs.jsonl` and `episodes.jsonl` into `folder`.
 
@@ -31,6 +37,7 @@ def generate(
     command = [
         sys.executable, "-m", "spade_jax.envs.library", f"--out={folder.resolve()}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
+        f"--domain={domain}",
         *(f"--{name.replace('_', '-')}={value}" for name, value in mixture.items()),
     ]  # fmt: skip
     root = pathlib.Path(__file__).parents[2]
@@ -104,12 +111,14 @@ def _record(design: dict, skill: str, win_rate: float) -> Record:
 
 
 def episode_example(episode: dict, prompts: Prompts, hint_style: str = "append") -> Example:
+    tools = tuple(episode.get("tools", ()))
+    all_results = episode.get("results") or [None] * len(episode["turns"])
     messages: list[Message] = []
-    for observation, action in episode["turns"]:
+    for (observation, action), results in zip(episode["turns"], all_results, strict=True):
         if not messages:
             hint = episode["hint"] if episode["with_hint"] else None
-            messages += opening(prompts, observation, hint, hint_style)
+            messages += opening(prompts, observation, hint, hint_style, bool(tools))
         else:
-            messages.append(Message("user", observation))
-        messages.append(Message("assistant", f"\\boxed{{{action}}}"))
-    return Example(tuple(messages), "agent")
+            messages += answer(StepResult(observation, 0.0, False, False, results)).messages
+        messages.append(Message("assistant", action if tools else f"\\boxed{{{action}}}"))
+    return Example(tuple(messages), "agent", tools)

@@ -64,6 +64,15 @@ def test_prompt_and_response_and_messages_become_examples(tmp_path):
     assert len(warm.sources) == 1 and "DoorEnv" in next(iter(warm.sources))
 
 
+def test_tools_of_a_row_are_what_its_assistant_may_call(tmp_path):
+    tool = {"type": "function", "function": {"name": "read", "description": "", "parameters": {}}}
+    said = [("user", "Row 7?"), ("assistant", "call"), ("tool", "41"), ("assistant", "41")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    source = written(tmp_path / "a.jsonl", [{"messages": messages, "tools": [tool]}])
+    (example,) = prepared(own(source), tmp_path / "run").examples()
+    assert example.tools == (tool,)
+
+
 def test_a_run_keeps_the_rows_it_was_started_with(tmp_path):
     config = own(written(tmp_path / "a.jsonl", ROWS))
     before = prepared(config, tmp_path / "run").examples()
@@ -89,6 +98,7 @@ def test_a_glob_and_the_library_are_joined_in_order(tmp_path):
         ({"prompt": "Which?"}, "neither prompt and response nor messages"),
         ({"prompt": 3, "response": "x"}, "Expected `str"),
         ({"prompt": "a", "response": "b", "role": "judge"}, "judge"),
+        ({"prompt": "a", "response": "b", "tools": ["read"]}, "Expected `object"),
         ({"messages": [{"role": "user", "content": "a"}]}, "must speak last"),
         ({**ROWS[1], "messages": ROWS[2]["messages"]}, "both messages and prompt"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "cannot speak first"),
