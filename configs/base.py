@@ -109,6 +109,8 @@ def get_config() -> ConfigDict:
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
+    c.curriculum.domain = "games"  # or "tool_use": which environments the designer is asked for
+    c.curriculum.difficulty_hints = False  # the designer is told how the agent does at the skill
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss
@@ -145,6 +147,14 @@ def get_config() -> ConfigDict:
     c.designer.s_lp = 0.10
     c.designer.w_front = 0.0
     c.designer.s_front = 0.08
+    # regret at the weights of the regeneration step; False: over the window, as published
+    c.designer.matched_timing = True
+    c.designer.average_fast = 0.98  # weights of the new value in the skills' moving averages
+    c.designer.average_slow = 0.85  # the one that learning_potential compares with
+    c.designer.guards = ("replay",)  # spade_jax/designer/guards.py: GUARDS
+    c.designer.guesses = 3  # different action sequences that a guard replays, each on replay_seeds
+    c.designer.coverage_bonus = 0.0  # times the share of recent records of another kind
+    c.designer.repair_turns = 0  # times that a rejected design is shown why; see invalid_reward
 
     c.agent = ConfigDict()
     c.agent.plays_per_env = 16
@@ -159,6 +169,7 @@ def get_config() -> ConfigDict:
     c.agent.max_new_tokens = 8192
     c.agent.max_turns = 25
     c.agent.weight = 1.0
+    c.agent.format_bonus = 0.0  # on the return that is trained: + all actions well-formed, - else
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed
@@ -202,6 +213,7 @@ def get_config() -> ConfigDict:
     c.learner.weight_decay = 0.1
     c.learner.grad_clip = 1.0
     c.learner.warmup_steps = 0
+    c.learner.drop_zero_variance = False  # True: groups of equal returns do not count in the mean
 
     c.sandbox = ConfigDict()
     c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution

@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
+from spade_jax.designer import GUARDS
 from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
 from spade_jax.rl import REWARDS
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
         for key in ("skills_per_regen", "num_envs", "max_attempts", "regen_interval")
     ),
     _at_least("curriculum.fixed_pool", 0),
+    _choice("curriculum.domain", ("games", "tool_use")),
     _choice("designer.reward", REWARDS),
     _at_least("designer.delay", 1),
     _at_least("designer.temperature", 0),
@@ -142,6 +144,11 @@ RULES: tuple[Rule, ...] = (
     _above("designer.max_scale", 0),
     _at_least("designer.replay_seeds", 1),
     _at_least("designer.repeat_cost", 0),
+    *(_share(f"designer.average_{speed}") for speed in ("fast", "slow")),
+    ("designer.guards", lambda v: set(v) <= set(GUARDS), f"names among {', '.join(GUARDS)}"),
+    _at_least("designer.guesses", 2),
+    *(_at_least(f"designer.{key}", 0) for key in ("coverage_bonus", "repair_turns")),
+    _at_least("agent.format_bonus", 0),
     *(
         (f"{key}.sources", lambda v: len(v) > 0, "at least one source")
         for key in ("grounding", "warm_start")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from spade_jax.designer import Environment
+from spade_jax.designer import Environment, entropy
 from spade_jax.parallel import Hosts
 from spade_jax.rl import zero_variance_groups
 from spade_jax.rollout import Episode
@@ -45,12 +45,6 @@ def designs(attempts: Sequence[Environment]) -> Metrics:
         for name, q in (("p10", 10), ("median", 50), ("p90", 90)):
             metrics[f"designer/knob_{name}"] = float(np.percentile(knobs, q))
     return metrics
-
-
-def entropy(labels: Sequence[object]) -> float:
-    """Entropy of the labels' shares, nats."""
-    shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
-    return float(-np.sum(shares * np.log(shares)))
 
 
 def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Metrics:

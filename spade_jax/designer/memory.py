@@ -29,6 +29,9 @@ class Record(msgspec.Struct, frozen=True):
         document_id: of the grounding document, or None.
         knob: the difficulty constant, or None.
         family: the seed family it resembles, or None.
+        length: characters of the whole source.
+        tools: tools that it offers to the agent.
+        behaviour: digest of what it answers to the sandbox's probes, or empty.
     """
 
     source: str
@@ -39,6 +42,9 @@ class Record(msgspec.Struct, frozen=True):
     document_id: str | None = None
     knob: int | None = None
     family: str | None = None
+    length: int = 0
+    tools: int = 0
+    behaviour: str = ""
 
 
 class Negative(NamedTuple):
@@ -170,7 +176,17 @@ class Memory:
             stats["knobs"] = len(set(knobs))
             stats["knob_median"] = statistics.median(knobs)
             stats["knob_max"] = max(knobs)
+        if any(record.tools for record in records):
+            stats["tools_median"] = statistics.median(record.tools for record in records)
+            stats["tool_counts"] = len({record.tools for record in records})
+        if behaviours := {record.behaviour for record in records if record.behaviour}:
+            stats["behaviours"] = len(behaviours)
         return stats
+
+    def recent_win_rate(self, skill: str, recent: int = 20) -> float | None:
+        """Mean win rate of the skill's newest records, in [0, 1]; None without any."""
+        rates = [record.win_rate for record in self.records if record.skill == skill][-recent:]
+        return statistics.fmean(rates) if rates else None
 
     def to_json(self) -> str:
         """The records; the settings belong to the config."""

@@ -5,6 +5,7 @@ from spade_jax.rl.advantages import (
     role_scale,
     zero_variance_groups,
 )
+from spade_jax.rl.averages import SkillAverages, updated_averages
 from spade_jax.rl.learner import Learner, LearnerState
 from spade_jax.rl.loss import LossSettings
 from spade_jax.rl.optimizer import OptimizerSettings
@@ -22,10 +23,12 @@ __all__ = [
     "PackingError",
     "Plays",
     "RewardSettings",
+    "SkillAverages",
     "designer_advantages",
     "group_advantages",
     "pack",
     "role_scale",
     "token_weights",
+    "updated_averages",
     "zero_variance_groups",
 ]
