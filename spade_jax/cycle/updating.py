@@ -8,10 +8,18 @@ from ml_collections import ConfigDict
 
 from spade_jax import statistics
 from spade_jax.designer import Environment
-from spade_jax.rl import designer_advantages, group_advantages, pack, role_scale, token_weights
+from spade_jax.rl import (
+    designer_advantages,
+    group_advantages,
+    pack,
+    role_scale,
+    token_weights,
+    varied,
+)
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
+from spade_jax.text import well_formed
 
 
 def update(
@@ -22,9 +30,10 @@ def update(
     plays, agent_advantages = agent_rows(rooms, live, episodes)
     designs = [design for design in due if design.reward is not None]
     scale = config.designer.weight
-    if config.designer.role_scale:
+    if config.designer.role_scale:  # of all plays, also where only varied groups are trained
+        played = len(_trainable(config, live, episodes)[0])
         scale *= role_scale(
-            len(plays), len(designs), config.curriculum.regen_interval, config.designer.max_scale
+            played, len(designs), config.curriculum.regen_interval, config.designer.max_scale
         )
     design_advantages, records.baselines = designer_advantages(
         [design.reward for design in designs], [design.skill for design in designs],
@@ -75,6 +84,18 @@ def agent_rows(
     """The plays that are trained and their advantages, one per play. An arm is never another one's
     baseline."""
     config = rooms.config
+    plays, returns, groups = _trainable(config, environments, episodes)
+    advantages = group_advantages(returns, groups, config.agent.normalise)
+    if config.learner.drop_zero_variance:
+        kept = varied(returns, groups)
+        plays, advantages = [plays[index] for index in kept], advantages[kept]
+    return plays, advantages
+
+
+def _trainable(
+    config: ConfigDict, environments, episodes: statistics.Played
+) -> tuple[list[Episode], list[float], list[tuple]]:
+    """Plays that say something about the Agent, their returns and groups."""
     plays, returns, groups = [], [], []
     played = [
         (arm, environment, episode)
@@ -88,10 +109,19 @@ def agent_rows(
         if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
             continue
         plays.append(episode)
-        returns.append(episode.final_return)
+        returns.append(episode.final_return + _format_bonus(config, episode))
         seed = episode.task.seed if config.agent.group == "seed" else None
         groups.append((arm, environment.name, seed))
-    return plays, group_advantages(returns, groups, config.agent.normalise)
+    return plays, returns, groups
+
+
+def _format_bonus(config: ConfigDict, episode: Episode) -> float:
+    """+bonus for an episode whose every action is well-formed, else -bonus; only its advantage
+    sees it."""
+    bonus, tool_use = config.agent.format_bonus, config.curriculum.domain == "tool_use"
+    if not bonus:
+        return 0.0
+    return bonus if all(well_formed(reply, tool_use) for reply in episode.replies) else -bonus
 
 
 def role_gradients(

@@ -3,6 +3,7 @@ from spade_jax.rl.advantages import (
     designer_advantages,
     group_advantages,
     role_scale,
+    varied,
     zero_variance_groups,
 )
 from spade_jax.rl.averages import SkillAverages, updated_averages
@@ -30,5 +31,6 @@ __all__ = [
     "role_scale",
     "token_weights",
     "updated_averages",
+    "varied",
     "zero_variance_groups",
 ]

@@ -12,6 +12,7 @@ from spade_jax.text.actions import (
 from spade_jax.text.chat import ROLES, ChatRenderer, Message, TinyChat
 from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
+from spade_jax.text.form import well_formed
 from spade_jax.text.hf_tokenizer import HFTokenizer
 from spade_jax.text.qwen3_chat import Qwen3Chat, split_thinking
 from spade_jax.text.tokenizer import (
@@ -48,4 +49,5 @@ __all__ = [
     "parse_tool_calls",
     "split_thinking",
     "train_sentencepiece",
+    "well_formed",
 ]
