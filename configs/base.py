@@ -12,7 +12,7 @@ def get_config() -> ConfigDict:
     c.seed = 0
     c.steps = 400  # iterations, each with one optimizer step
     c.compilation_cache = ""  # folder of compiled programs; empty: WORKDIR/compilation_cache
-    c.prompts = "compact"  # folder under spade_jax/prompts
+    c.prompts = "compact"  # folder under spade_jax/prompts: "compact", "chat", "full"
 
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
@@ -109,7 +109,7 @@ def get_config() -> ConfigDict:
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
-    c.curriculum.domain = "games"  # or "tool_use": which environments the designer is asked for
+    c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
     c.curriculum.difficulty_hints = False  # the designer is told how the agent does at the skill
 
     c.designer = ConfigDict()

@@ -24,7 +24,7 @@ from configs import base
 
 def get_config():
     c = base.get_config()
-    c.prompts = "chat"
+    c.prompts = "full"
     c.model.preset = "qwen3_4b_2507"
     c.model.checkpoint = "models/Qwen3-4B-Instruct-2507"
     c.text.chat = "qwen3"

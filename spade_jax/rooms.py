@@ -217,7 +217,7 @@ def build(
         corpus=corpus,
         design_settings=_pick(
             designer, DesignSettings, max_turns=config.agent.max_turns,
-            snippet=config.memory.snippet,
+            snippet=config.memory.snippet, domain=config.curriculum.domain,
         ),
         play_settings=_pick(config.agent, PlaySettings),
         reward_settings=_pick(designer, RewardSettings),

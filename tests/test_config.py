@@ -30,7 +30,7 @@ from spade_jax.config import ConfigError, validate
         ("model.preset", "huge", "one of"),
         ("model.attention", "flash", "one of auto, cudnn, splash, xla"),
         ("model.experts", "none", "one of auto, dense, gmm, ragged"),
-        ("prompts", "baroque", "one of chat, compact"),
+        ("prompts", "baroque", "one of chat, compact, full"),
         ("grounding.sources", ("jsonl:no/such/file.jsonl",), "an existing file"),
         ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),
         ("warm_start.path", "no/such/run", "a workdir with warm_start/"),

@@ -9,15 +9,25 @@ from spade_jax.designer.design import (
 )
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.guards import GUARDS, GuardSettings, check_skills, reject_degenerate
-from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
+from spade_jax.designer.memory import (
+    Difficulty,
+    Memory,
+    MemorySettings,
+    Negative,
+    Record,
+    Selection,
+)
+from spade_jax.designer.repair import Conversations
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, tool_count, verbatim_keys
 from spade_jax.designer.wire import DESIGNS
 
 __all__ = [
     "DESIGNS",
     "GUARDS",
+    "Conversations",
     "DesignRequest",
     "DesignSettings",
+    "Difficulty",
     "Environment",
     "GuardSettings",
     "Memory",

@@ -71,6 +71,13 @@ class Environment(msgspec.Struct):
         if self.stage is None:
             self.stage, self.reason = stage, reason
 
+    def reopen(self) -> None:
+        """Forgets the rejection, for the answer of one more repair turn."""
+        self.first_stage = self.first_stage or self.stage
+        self.repairs += 1
+        self.stage, self.reason, self.source, self.hint = None, "", "", ""
+        self.shareable, self.behaviour = False, ""
+
     def plays(self) -> Plays | None:
         """The returns as arrays, or None while an arm has no valid play."""
         if not self.hint_returns or not self.windows or not self.windows[0]:

@@ -16,6 +16,8 @@ import numpy as np
 
 from spade_jax.designer.skills import Shingles, shingles, similarity
 
+LATELY = 20  # newest records of a skill that say how the agent does at it
+
 
 class Record(msgspec.Struct, frozen=True):
     """One environment with its measured difficulty.
@@ -52,6 +54,13 @@ class Negative(NamedTuple):
 
     record: Record
     too_easy: bool
+
+
+class Difficulty(NamedTuple):
+    """How often the agent wins lately, in [0, 1], and what to make: "harder", "easier", "same"."""
+
+    win_rate: float
+    aim: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,10 +192,18 @@ class Memory:
             stats["behaviours"] = len(behaviours)
         return stats
 
-    def recent_win_rate(self, skill: str, recent: int = 20) -> float | None:
-        """Mean win rate of the skill's newest records, in [0, 1]; None without any."""
-        rates = [record.win_rate for record in self.records if record.skill == skill][-recent:]
-        return statistics.fmean(rates) if rates else None
+    def difficulty(self, skill: str, target: tuple[float, float]) -> Difficulty | None:
+        """How the agent does at the skill, by its newest `LATELY` records; None without any.
+
+        Args:
+            target: win rates [low, high] that are to be reached, both included.
+        """
+        rates = [record.win_rate for record in self.records if record.skill == skill][-LATELY:]
+        if not rates:
+            return None
+        win_rate, (low, high) = statistics.fmean(rates), target
+        aim = "harder" if win_rate > high else "easier" if win_rate < low else "same"
+        return Difficulty(win_rate, aim)
 
     def to_json(self) -> str:
         """The records; the settings belong to the config."""
