@@ -55,7 +55,7 @@ def iteration(
     due = due_designs(records.designs, step, config)
     known = Memory.from_json(records.memory, rooms.memory_settings).records
     note_novelty(fresh, known)
-    records.averages = pay(rooms, due, known, records.averages)
+    before, records.averages = records.averages, pay(rooms, due, known, records.averages)
     rooms.rest("agent")
     rooms.hosts.agree("the step", step)  # before devices wait for each other, without a deadline
     with progress.phase("update"):
@@ -63,13 +63,17 @@ def iteration(
     rooms.hosts.agree(f"the update of step {step}", learned)
     memory = _remember(rooms, records, fresh, step)
 
+    born = [e for e in live if e.born == step and e.accepted]
+    groups = config.agent.group, trained_arms(config)
     metrics = {
         **statistics.designs(fresh),
-        **statistics.environments([e for e in live if e.born == step and e.accepted], due),
-        **statistics.plays(episodes, config.agent.group, trained_arms(config)),
+        **statistics.environments(born, due),
+        **statistics.plays(episodes, *groups),
+        **statistics.by_skill(fresh, born, live, episodes, *groups),
+        **statistics.averages(before, records.averages),
         **statistics.sampling(rooms.engines, rooms.hosts),
         **learned,
-        **{f"memory/{name}": value for name, value in memory.coverage().items()},
+        **statistics.memory(memory, fresh),
     }
     touched = {design.name: design for design in (*fresh, *due)}
     alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))

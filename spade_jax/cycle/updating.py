@@ -47,7 +47,10 @@ def update(
         ),
     }
     shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
-    total, metrics = None, {"designer/reward_mean": statistics.mean([d.reward for d in designs])}
+    total, metrics = None, {
+        "designer/reward_mean": statistics.mean([design.reward for design in designs]),
+        "agent/trained_episodes": len(plays),
+    }
     for role, (episodes, advantages) in rows.items():
         gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
         if gradients is not None:
