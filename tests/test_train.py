@@ -21,6 +21,7 @@ from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
 from tests.processes import as_group, descendants, started
+from tests.test_metrics_docs import undocumented
 
 STEPS = 3
 OVERRIDES = {
@@ -174,6 +175,14 @@ def test_a_run_shows_every_part_of_self_play(finished):
         assert f"eval/dev/{name}" in rows[0] and f"eval/dev/{name}" in rows[-1]
     for label in ("designs valid", "regret", "held-out dev, greedy, all", "gradient norm, agent"):
         assert label in printed
+
+
+def test_every_metric_of_a_run_is_documented(finished):
+    workdir, _, _ = finished
+    names = {name for row in read_metrics(workdir) for name in row}
+    assert undocumented(names) == set()
+    per_skill = {name.rpartition("/")[0] for name in names if name.endswith("optimization")}
+    assert {"agent/win_rate", "designer/valid_fraction", "designer/reward"} <= per_skill
 
 
 def test_every_design_is_written_with_its_record(finished):

@@ -51,6 +51,10 @@ def update(
         "designer/reward_mean": statistics.mean([design.reward for design in designs]),
         "agent/trained_episodes": len(plays),
     }
+    if config.agent.format_bonus and plays:
+        metrics["agent/well_formed_fraction"] = statistics.mean(
+            [_is_well_formed(config, play) for play in plays]
+        )
     for role, (episodes, advantages) in rows.items():
         gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
         if gradients is not None:
@@ -118,13 +122,16 @@ def _trainable(
     return plays, returns, groups
 
 
-def _format_bonus(config: ConfigDict, episode: Episode) -> float:
-    """+bonus for an episode whose every action is well-formed, else -bonus; only its advantage
-    sees it."""
-    bonus, tool_use = config.agent.format_bonus, config.curriculum.domain == "tool_use"
-    if not bonus:
-        return 0.0
-    return bonus if all(well_formed(reply, tool_use) for reply in episode.replies) else -bonus
+def _format_bonus(config: ConfigDict, play: Episode) -> float:
+    """What the return that is trained gets for the form of the actions; nobody else sees it."""
+    bonus = config.agent.format_bonus
+    return (bonus if _is_well_formed(config, play) else -bonus) if bonus else 0.0
+
+
+def _is_well_formed(config: ConfigDict, play: Episode) -> bool:
+    """Whether every action has the form that the domain asks for."""
+    tool_use = config.curriculum.domain == "tool_use"
+    return all(well_formed(reply, tool_use) for reply in play.replies)
 
 
 def role_gradients(
