@@ -110,7 +110,8 @@ def get_config() -> ConfigDict:
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
     c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
-    c.curriculum.difficulty_hints = False  # the designer is told how the agent does at the skill
+    # the designer is told how the agent does at the skill, as far as memory.enabled knows
+    c.curriculum.difficulty_hints = False
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss

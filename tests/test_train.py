@@ -269,6 +269,39 @@ def test_environments_live_for_their_epoch_and_are_trained_after_the_delay(finis
         assert record["trained"]
 
 
+OPTIONS = {
+    "designer.reward": "learning_potential",
+    "designer.guards": ("replay", "guesses", "partial_credit"),
+    "designer.coverage_bonus": 0.1,
+    "designer.repair_turns": 1,
+    "curriculum.difficulty_hints": True,
+    "curriculum.regen_interval": 2,
+    "designer.delay": 2,
+    "agent.format_bonus": 0.1,
+    "learner.drop_zero_variance": True,
+    "eval.greedy": 0,
+    "eval.episodes": 0,
+}
+
+
+def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, **OPTIONS, "warm_start.path": whole, "checkpoint.grace_s": WALL}
+    run(tmp_path / "whole", **shared)
+    stopped(command(tmp_path / "stopped", **shared), tmp_path / "stopped", signal.SIGINT,
+            INTERRUPTED)  # fmt: skip
+    run(tmp_path / "stopped", **shared)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    rows = read_metrics(tmp_path / "whole")[1:]
+    assert undocumented({name for row in rows for name in row}) == set()
+    records = [json.loads(f.read_text()) for f in (tmp_path / "whole/environments").glob("*.json")]
+    shown = [record for record in records if record["first_stage"]]
+    assert shown and all(record["repairs"] == 1 and record["trained"] for record in shown)
+    assert {record["reward"] for record in shown} <= {-0.2, 0.0}
+    trained = [name for row in rows for name in row if name.startswith("designer/return_slow/")]
+    assert trained and all(0 <= row.get("agent/well_formed_fraction", 0) <= 1 for row in rows)
+
+
 def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path):
     whole, _, shared = finished
     workdir = tmp_path / "fixed"
