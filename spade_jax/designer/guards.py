@@ -17,6 +17,8 @@ from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode
 from spade_jax.text import canonical_action
 
+WAVE = 96  # replays at a time, each of which may need a process of its own
+
 Script = tuple[str, ...]  # actions in canonical form
 Endings = list[list[float | None]]  # script, seed -> the last reward; None: it did not terminate
 
@@ -83,10 +85,13 @@ def first_win(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]
     return [script(play) for play in plays if play.final_return > 0][:1]
 
 
-def common_wins(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
-    """The different action sequences that won most often, the earlier ones of equals first."""
+def likely_guesses(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
+    """The different action sequences that won most often, then those that lost most often: where
+    there are few answers, what is wrong on one seed is right on another."""
     wins = Counter(script(play) for play in plays if play.final_return > 0)
-    return [actions for actions, _ in wins.most_common(settings.guesses)]
+    ends = Counter(script(play) for play in plays if play.outcome == "terminated")
+    ranked = [actions for actions, _ in [*wins.most_common(), *ends.most_common()]]
+    return list(dict.fromkeys(ranked))[: settings.guesses]
 
 
 def common_endings(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
@@ -133,7 +138,7 @@ def permanent_credit(
 
 GUARDS = {
     "replay": Guard(first_win, constant_guesses),
-    "guesses": Guard(common_wins, constant_guesses),
+    "guesses": Guard(likely_guesses, constant_guesses),
     "partial_credit": Guard(common_endings, permanent_credit),
 }
 
@@ -151,37 +156,47 @@ def replays(
         programs: `(source, shareable)`.
         scripts: per program, its scripts, with actions in canonical form.
     """
-    lanes = [  # [program, script, seed]
-        (i, j, k) for i in range(len(programs)) for j in range(len(scripts[i]))
-        for k in range(len(seeds))
-    ]  # fmt: skip
+    lanes = [
+        (program, actions, seed)
+        for program, tried in zip(programs, scripts, strict=True)
+        for actions in tried
+        for seed in seeds
+    ]
+    ended = []
+    for start in range(0, len(lanes), WAVE):
+        ended += _replay(pool, lanes[start : start + WAVE], max_turns)
+    endings = iter(ended)
+    return [[[next(endings) for _ in seeds] for _ in tried] for tried in scripts]
+
+
+def _replay(pool: BlockingPool, lanes: Sequence[tuple], max_turns: int) -> list[float | None]:
+    """The last reward of each `((source, shareable), actions, seed)`, or None."""
     sessions = pool.open(
-        [programs[i][0] for i, _, _ in lanes], [programs[i][1] for i, _, _ in lanes], max_turns
+        [program[0] for program, _, _ in lanes], [program[1] for program, _, _ in lanes], max_turns
     )
     opened = [
-        (session, place, iter(scripts[place[0]][place[1]]))
-        for session, place in zip(sessions, lanes, strict=True)
+        (session, lane, iter(lanes[lane][1]))
+        for lane, session in enumerate(sessions)
         if not isinstance(session, EnvError)
     ]
-    first = pool.reset([(session, seeds[k]) for session, (_, _, k), _ in opened])
+    first = pool.reset([(session, lanes[lane][2]) for session, lane, _ in opened])
     running = [
-        lane for lane, seen in zip(opened, first, strict=True) if not isinstance(seen, EnvError)
+        place for place, seen in zip(opened, first, strict=True) if not isinstance(seen, EnvError)
     ]
-    endings: list[Endings] = [[[None] * len(seeds) for _ in tried] for tried in scripts]
+    rewards: list[float | None] = [None] * len(lanes)
     while running:
-        due = [(lane, action) for lane in running if (action := next(lane[2], None)) is not None]
-        results = pool.step([(lane[0], action) for lane, action in due])
+        due = [(place, action) for place in running if (action := next(place[2], None)) is not None]
+        results = pool.step([(place[0], action) for place, action in due])
         running = []
-        for (lane, _), result in zip(due, results, strict=True):
+        for (place, _), result in zip(due, results, strict=True):
             if isinstance(result, EnvError):
                 continue
-            i, j, k = lane[1]
             if result.terminated:
-                endings[i][j][k] = max(-1.0, min(1.0, result.reward))
+                rewards[place[1]] = max(-1.0, min(1.0, result.reward))
             elif not result.truncated:
-                running.append(lane)
+                running.append(place)
     pool.close([session for session, _, _ in opened])
-    return endings
+    return rewards
 
 
 def check_skills(

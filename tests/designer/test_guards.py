@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 
-from sandbox_runner import BlockingPool
+from sandbox_runner import BlockingPool, Limits
 from spade_jax.designer import (
     GUARDS,
     Environment,
     GuardSettings,
     SkillMatcher,
     check_skills,
+    guards,
     reject_degenerate,
     validate,
     verbatim_keys,
 )
 from spade_jax.designer.guards import (
     common_endings,
-    common_wins,
     constant_guesses,
+    likely_guesses,
     permanent_credit,
     replays,
 )
@@ -65,9 +66,9 @@ def won(*replies):
     return ended(1.0, *replies)
 
 
-def judged(pool, source, plays, *guards, seeds=(1, 2, 3, 4), turns=5):
+def judged(pool, source, plays, *names, seeds=(1, 2, 3, 4), turns=5):
     made = environment(source)
-    settings = GuardSettings(guards or ("replay",))
+    settings = GuardSettings(names or ("replay",))
     reject_degenerate(Hosts(), pool, [made], [plays], seeds, turns, settings)
     return made
 
@@ -106,6 +107,13 @@ def test_what_does_not_load_or_goes_on_has_no_ending(pool):
     assert found == [[[None, None]], [[None, None], [1.0, 1.0]]]
 
 
+def test_replays_that_need_many_processes_go_in_waves(monkeypatch):
+    monkeypatch.setattr(guards, "WAVE", 4)
+    with BlockingPool(Limits(max_children=4)) as small:
+        (found,) = replays(small, [(CONSTANT, False)], [[["open"], ["x"]]], range(5), 3)
+    assert found == [[1.0] * 5, [None] * 5]
+
+
 THREE_DOORS = """
 class DoorsEnv:
     def __init__(self, max_turns=1, **kwargs):
@@ -120,18 +128,25 @@ class DoorsEnv:
 
 
 def test_a_few_guesses_that_together_win_half_are_degenerate_though_one_does_not(pool):
-    plays = [won(r"\boxed{a}"), won(r"\boxed{a}"), won(r"\boxed{b}"), ended(0.0, r"\boxed{c}")]
+    plays = [won(r"\boxed{a}"), won(r"\boxed{a}"), won(r"\boxed{b}")]
     seeds = range(30, 36)  # each letter is right on a third of them
     assert judged(pool, THREE_DOORS, plays, "replay", seeds=seeds).accepted
     bad = judged(pool, THREE_DOORS, plays, "replay", "guesses", seeds=seeds)
     assert bad.reason == "2 fixed action sequences together win on 67% of other seeds"
 
 
-def test_guesses_are_the_different_scripts_that_won_most_often():
+def test_what_lost_on_the_only_seed_is_a_guess_too(pool):
+    plays = [won(r"\boxed{a}"), ended(0.0, r"\boxed{c}"), ended(0.0, r"\boxed{z}")]
+    bad = judged(pool, THREE_DOORS, plays, "guesses", seeds=range(30, 36))
+    assert bad.reason == "3 fixed action sequences together win on 67% of other seeds"
+
+
+def test_guesses_are_scripts_that_won_most_often_then_those_that_lost():
     plays = [won("z"), won("b"), won("b", "c"), won("c"), won("b"), won("c"), ended(0.0, "x"),
-             ended(1.0, "y", outcome="truncated")]  # fmt: skip
-    assert common_wins(plays, GuardSettings(guesses=3)) == [("b",), ("c",), ("z",)]
-    assert common_endings(plays, GuardSettings(guesses=9))[-1] == ("x",)
+             ended(0.0, "x"), ended(0.0, "b"), ended(1.0, "y", outcome="truncated")]  # fmt: skip
+    assert likely_guesses(plays, GuardSettings(guesses=3)) == [("b",), ("c",), ("z",)]
+    assert likely_guesses(plays, GuardSettings(guesses=9))[3:] == [("b", "c"), ("x",)]
+    assert common_endings(plays, GuardSettings(guesses=2)) == [("b",), ("c",)]
 
 
 def test_guesses_win_together_where_any_of_them_does():
