@@ -43,8 +43,8 @@ class DesignSettings:
     max_turns: turn budget of the environments.
     snippet: most characters of a remembered source in a prompt.
     top_k, top_p: of the designer's policy.
+    inline_hint: the hint is asked for and written with the source.
     domain: "games" or "tool_use": which environments are asked for.
-    ask_hint: the designer writes the hint with the source.
     """
 
     temperature: float
@@ -53,8 +53,8 @@ class DesignSettings:
     snippet: int
     top_k: int = 0
     top_p: float = 1.0
+    inline_hint: bool = True
     domain: str = "games"
-    ask_hint: bool = True
 
 
 class PromptWorld(ImmediateWorld):
@@ -73,8 +73,8 @@ def designer_prompt(
     document: str | None,
     examples: Selection | None,
     snippet: int,
+    inline_hint: bool = True,
     domain: str = "games",
-    ask_hint: bool = True,
     difficulty: Difficulty | None = None,
     max_turns: int = 25,
 ) -> str:
@@ -92,7 +92,7 @@ def designer_prompt(
         negatives=[
             {"too_easy": too_easy, "title": title(record.source)} for record, too_easy in negatives
         ],
-        ask_hint=ask_hint,
+        inline_hint=inline_hint,
         difficulty=difficulty
         and {"win_rate": f"{difficulty.win_rate:.1f}", "aim": difficulty.aim},
         max_turns=max_turns,
@@ -103,8 +103,8 @@ def prompt_of(prompts: Prompts, request: DesignRequest, settings: DesignSettings
     """The prompt of a request."""
     document = request.document.text if request.document else None
     return designer_prompt(
-        prompts, request.skill, document, request.examples, settings.snippet, settings.domain,
-        settings.ask_hint, request.difficulty, settings.max_turns,
+        prompts, request.skill, document, request.examples, settings.snippet,
+        settings.inline_hint, settings.domain, request.difficulty, settings.max_turns,
     )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def read_answer(environment: Environment, episode: Episode, settings: DesignSett
         environment.reject(parsed.stage, parsed.detail)
     else:
         environment.source, environment.hint = parsed.source, parsed.hint or ""
-        if settings.ask_hint and not parsed.hint:
+        if settings.inline_hint and not parsed.hint:
             environment.reject("hint", "no line 'Hint: ...' follows the code")
 
 

@@ -20,7 +20,7 @@ HOPELESS = frozenset({"context", "cut"})  # there is no room for, or no end of, 
 
 
 class Conversations:
-    """What was said about each design so far; `designs` are those to be repaired."""
+    """What designer and trainer have said to each other about each design so far."""
 
     def __init__(
         self, prompts: Prompts, requests: Sequence[DesignRequest], settings: DesignSettings
@@ -51,17 +51,18 @@ class Conversations:
         tasks = []
         for design in rejected:
             complaint = self._prompts.render(
-                "repair", stage=design.stage, reason=design.reason, ask_hint=self._settings.ask_hint
-            )
-            self._said[design.name] += (Message("assistant", design.reply),)
+                "repair", stage=design.stage, reason=design.reason,
+                inline_hint=self._settings.inline_hint,
+            )  # fmt: skip
+            said = (*self._said[design.name], Message("assistant", design.reply))
+            self._said[design.name] = (*said, Message("user", complaint))
             seed = seed_of(f"{design.name} repair {design.repairs + 1}")
-            said = self._said[design.name]
             tasks.append(Task(complaint, 0, seed, play_settings(self._settings), said))
-            self._said[design.name] += (Message("user", complaint),)
-        episodes = play(engine, chat, PromptWorld(), tasks)
         answered = []
-        for design, episode in zip(rejected, episodes, strict=True):
-            if any(row.num_sampled() for row in episode.trajectories):
+        for design, episode in zip(
+            rejected, play(engine, chat, PromptWorld(), tasks), strict=True
+        ):
+            if episode.trajectories:  # else there was no room or no time for an answer
                 design.reopen()
                 read_answer(design, episode, self._settings)
                 answered.append(design)

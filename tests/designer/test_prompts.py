@@ -1,5 +1,6 @@
 """What the designer reads, in every style."""
 
+import functools
 import itertools
 
 import pytest
@@ -20,18 +21,21 @@ BAD = Record("class DullEnv:\n    N = 9\n", "s", 1.0, 0.0, 0)
 SHOWN = Selection((GOOD,), (Negative(BAD, True), Negative(GOOD, False)))
 
 
+style_of = functools.cache(Prompts)
+
+
 def prompt(style, skill=GAMES[0], document=None, examples=None, **more):
-    return designer_prompt(Prompts(style), skill, document, examples, 2000, **more)
+    return designer_prompt(style_of(style), skill, document, examples, 2000, **more)
 
 
 @pytest.mark.parametrize("style", styles())
 @pytest.mark.parametrize("domain,skills", [("games", GAMES), ("tool_use", TOOL_USE)])
 def test_every_combination_says_what_it_was_given_and_nothing_else(style, domain, skills):
-    for skill, document, examples, aim, ask_hint in itertools.product(
+    for skill, document, examples, aim, inline_hint in itertools.product(
         skills, (None, DOCUMENT), (None, SHOWN), (None, "harder", "easier", "same"), (True, False)
     ):
         difficulty = aim and Difficulty(0.349, aim)
-        text = prompt(style, skill, document, examples, domain=domain, ask_hint=ask_hint,
+        text = prompt(style, skill, document, examples, domain=domain, inline_hint=inline_hint,
                       difficulty=difficulty)  # fmt: skip
         assert skill in text
         assert (DOCUMENT in text) == (document is not None)
@@ -39,7 +43,7 @@ def test_every_combination_says_what_it_was_given_and_nothing_else(style, domain
         assert ("0.3" in text) == (aim is not None)
         assert (aim in ("harder", "easier")) == any(w in text for w in ("harder", "easier"))
         if style != "compact":
-            assert ("Hint:" in text) == ask_hint
+            assert ("Hint:" in text) == inline_hint
             assert ("ToolUseEnv" in text) == (domain == "tool_use")
             assert (r"\boxed{" in text) == (domain == "games")
         assert "\n\n\n" not in text and not text.endswith("\n") and "{%" not in text
@@ -78,7 +82,7 @@ def test_the_tool_use_prompts_speak_of_the_base_class_as_it_is(style):
 
 @pytest.mark.parametrize("style", styles())
 def test_a_repair_prompt_names_the_stage_and_the_reason(style):
-    text = Prompts(style).render("repair", stage="leak", reason="it tells", ask_hint=True)
+    text = Prompts(style).render("repair", stage="leak", reason="it tells", inline_hint=True)
     assert "leak" in text and "it tells" in text
 
 
