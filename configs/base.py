@@ -13,7 +13,7 @@ def get_config() -> ConfigDict:
     c.seed = 0
     c.steps = 400  # iterations, each with one optimizer step
     c.compilation_cache = ""  # folder of compiled programs; empty: WORKDIR/compilation_cache
-    c.prompts = "compact"  # folder under spade_jax/prompts
+    c.prompts = "compact"  # folder under spade_jax/prompts: "compact", "chat", "full"
 
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
@@ -111,6 +111,8 @@ def get_config() -> ConfigDict:
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
     c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
+    # the designer is told how the agent does at the skill, as far as memory.enabled knows
+    c.curriculum.difficulty_hints = False
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss
@@ -148,6 +150,14 @@ def get_config() -> ConfigDict:
     c.designer.w_front = 0.0
     c.designer.s_front = 0.08
     c.designer.thinking = placeholder(bool)  # None: as text.chat has it; or True, False
+    # regret at the weights of the regeneration step; False: over the window, as published
+    c.designer.matched_timing = True
+    c.designer.average_fast = 0.98  # weights of the new value in the skills' moving averages
+    c.designer.average_slow = 0.85  # the one that learning_potential compares with
+    c.designer.guards = ("replay",)  # spade_jax/designer/guards.py: GUARDS
+    c.designer.guesses = 3  # different action sequences that a guard replays, each on replay_seeds
+    c.designer.coverage_bonus = 0.0  # times the share of recent records of another kind
+    c.designer.repair_turns = 0  # times that a rejected design is shown why; see invalid_reward
 
     c.agent = ConfigDict()
     c.agent.plays_per_env = 16
@@ -165,6 +175,7 @@ def get_config() -> ConfigDict:
     c.agent.thinking = placeholder(bool)  # likewise
     c.agent.hint_style = "append"  # to the first observation; or "prepend", or a message: "system"
     c.agent.mask_malformed = False  # True: malformed replies of tool use carry no loss
+    c.agent.format_bonus = 0.0  # on the return that is trained: + all actions well-formed, - else
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed
@@ -208,6 +219,7 @@ def get_config() -> ConfigDict:
     c.learner.weight_decay = 0.1
     c.learner.grad_clip = 1.0
     c.learner.warmup_steps = 0
+    c.learner.drop_zero_variance = False  # True: groups of equal returns do not count in the mean
 
     c.sandbox = ConfigDict()
     c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution

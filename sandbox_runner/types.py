@@ -103,6 +103,8 @@ class Verdict:
     `stage` and `reason` name the first broken rule (None and "" when accepted). `shareable` says
     that instances of this program were shown not to disturb each other in one process.
     `measurements` are plain numbers: times in milliseconds, sizes in characters, rates in [0, 1].
+    `behaviour` is a digest of what the program answers to fixed probes, equal for programs that
+    cannot be told apart by them; empty when it was not asked.
     """
 
     accepted: bool
@@ -110,3 +112,4 @@ class Verdict:
     reason: str
     shareable: bool
     measurements: dict[str, float] = field(default_factory=dict)
+    behaviour: str = ""

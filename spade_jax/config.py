@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
+from spade_jax.designer import GUARDS
 from spade_jax.envs import HINT_STYLES
 from spade_jax.envs.library import DOMAINS
 from spade_jax.pretrained import CHATS, THINKING
@@ -145,6 +146,11 @@ RULES: tuple[Rule, ...] = (
     _above("designer.max_scale", 0),
     _at_least("designer.replay_seeds", 1),
     _at_least("designer.repeat_cost", 0),
+    *(_share(f"designer.average_{speed}") for speed in ("fast", "slow")),
+    ("designer.guards", lambda v: set(v) <= set(GUARDS), f"names among {', '.join(GUARDS)}"),
+    _at_least("designer.guesses", 2),
+    *(_at_least(f"designer.{key}", 0) for key in ("coverage_bonus", "repair_turns")),
+    _at_least("agent.format_bonus", 0),
     *(
         (f"{key}.sources", lambda v: len(v) > 0, "at least one source")
         for key in ("grounding", "warm_start")

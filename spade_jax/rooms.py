@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 import sandbox_runner
 from spade_jax import models, parallel, seeding, warm_start
 from spade_jax.config import ConfigError
-from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
+from spade_jax.designer import DesignSettings, GuardSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player
 from spade_jax.envs.library import DOMAINS
 from spade_jax.grounding import Corpus, open_corpus
@@ -63,6 +63,7 @@ class Rooms:
     reward_settings: RewardSettings
     advantage_settings: DesignerAdvantageSettings
     memory_settings: MemorySettings
+    guard_settings: GuardSettings
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
         """The engines of these roles sample with the learner's parameters from now on."""
@@ -218,7 +219,7 @@ def build(
         corpus=corpus,
         design_settings=_pick(
             designer, DesignSettings, max_turns=config.agent.max_turns,
-            snippet=config.memory.snippet,
+            snippet=config.memory.snippet, domain=config.curriculum.domain,
         ),
         play_settings=_pick(config.agent, PlaySettings),
         reward_settings=_pick(designer, RewardSettings),
@@ -226,4 +227,5 @@ def build(
             designer, DesignerAdvantageSettings, decay=designer.baseline_decay
         ),
         memory_settings=_pick(config.memory, MemorySettings),
+        guard_settings=_pick(designer, GuardSettings),
     )  # fmt: skip

@@ -7,7 +7,7 @@ import msgspec
 
 from spade_jax.designer import Environment
 from spade_jax.models import Params
-from spade_jax.rl import LearnerState
+from spade_jax.rl import LearnerState, SkillAverages
 
 
 class Records(msgspec.Struct):
@@ -20,6 +20,7 @@ class Records(msgspec.Struct):
         memory: `Memory.to_json()`.
         documents: `DocumentSampler.state()`.
         baselines: moving average of the designer's reward per skill.
+        averages: moving averages of the returns without the hint per skill.
     """
 
     step: int = 0
@@ -28,6 +29,7 @@ class Records(msgspec.Struct):
     memory: str = "[]"
     documents: dict[str, Any] = msgspec.field(default_factory=dict)
     baselines: dict[str, float] = msgspec.field(default_factory=dict)
+    averages: dict[str, SkillAverages] = msgspec.field(default_factory=dict)
 
 
 @dataclasses.dataclass

@@ -8,12 +8,13 @@ from spade_jax.cycle import (
     fill_pool,
     guard,
     make_designs,
+    note_novelty,
+    pay,
     play_arms,
-    raw_reward,
     trained_arms,
     update,
 )
-from spade_jax.designer import Environment, Memory, Record, draw_pool
+from spade_jax.designer import Environment, Memory, Record, draw_pool, tool_count
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
@@ -53,8 +54,8 @@ def iteration(
         guard(rooms, fresh, live, episodes, step)
     due = due_designs(records.designs, step, config)
     known = Memory.from_json(records.memory, rooms.memory_settings).records
-    for design in due:
-        design.reward, design.trained = raw_reward(rooms, design, known), True
+    note_novelty(fresh, known)
+    before, records.averages = records.averages, pay(rooms, due, known, records.averages)
     rooms.rest("agent")
     rooms.hosts.agree("the step", step)  # before devices wait for each other, without a deadline
     with progress.phase("update"):
@@ -62,13 +63,17 @@ def iteration(
     rooms.hosts.agree(f"the update of step {step}", learned)
     memory = _remember(rooms, records, fresh, step)
 
+    born = [e for e in live if e.born == step and e.accepted]
+    groups = config.agent.group, trained_arms(config)
     metrics = {
         **statistics.designs(fresh),
-        **statistics.environments([e for e in live if e.born == step and e.accepted], due),
-        **statistics.plays(episodes, config.agent.group, trained_arms(config)),
+        **statistics.environments(born, due),
+        **statistics.plays(episodes, *groups),
+        **statistics.by_skill(fresh, born, live, episodes, *groups),
+        **statistics.averages(before, records.averages),
         **statistics.sampling(rooms.engines, rooms.hosts),
         **learned,
-        **{f"memory/{name}": value for name, value in memory.coverage().items()},
+        **statistics.memory(memory, fresh),
     }
     touched = {design.name: design for design in (*fresh, *due)}
     alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))
@@ -106,6 +111,9 @@ def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) ->
                 document_id=design.document_id,
                 knob=design.knob,
                 family=design.family,
+                length=len(design.source),
+                tools=tool_count(design.source),
+                behaviour=design.behaviour,
             )
         )
     records.memory = memory.to_json()

@@ -21,6 +21,7 @@ from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
 from tests.processes import as_group, descendants, started
+from tests.test_metrics_docs import undocumented
 
 STEPS = 3
 OVERRIDES = {
@@ -197,6 +198,14 @@ def test_a_run_shows_every_part_of_self_play(finished):
         assert label in printed
 
 
+def test_every_metric_of_a_run_is_documented(finished):
+    workdir, _, _ = finished
+    names = {name for row in read_metrics(workdir) for name in row}
+    assert undocumented(names) == set()
+    per_skill = {name.rpartition("/")[0] for name in names if name.endswith("optimization")}
+    assert {"agent/win_rate", "designer/valid_fraction", "designer/reward"} <= per_skill
+
+
 def test_every_design_is_written_with_its_record(finished):
     workdir, _, _ = finished
     sources = sorted((workdir / "environments").glob("*.py"))
@@ -279,6 +288,39 @@ def test_environments_live_for_their_epoch_and_are_trained_after_the_delay(finis
     for record in records:
         assert len(record["windows"]) == (2 if record["born"] == 0 else 1)
         assert record["trained"]
+
+
+OPTIONS = {
+    "designer.reward": "learning_potential",
+    "designer.guards": ("replay", "guesses", "partial_credit"),
+    "designer.coverage_bonus": 0.1,
+    "designer.repair_turns": 1,
+    "curriculum.difficulty_hints": True,
+    "curriculum.regen_interval": 2,
+    "designer.delay": 2,
+    "agent.format_bonus": 0.1,
+    "learner.drop_zero_variance": True,
+    "eval.greedy": 0,
+    "eval.episodes": 0,
+}
+
+
+def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, **OPTIONS, "warm_start.path": whole, "checkpoint.grace_s": WALL}
+    run(tmp_path / "whole", **shared)
+    stopped(command(tmp_path / "stopped", **shared), tmp_path / "stopped", signal.SIGINT,
+            INTERRUPTED)  # fmt: skip
+    run(tmp_path / "stopped", **shared)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    rows = read_metrics(tmp_path / "whole")[1:]
+    assert undocumented({name for row in rows for name in row}) == set()
+    records = [json.loads(f.read_text()) for f in (tmp_path / "whole/environments").glob("*.json")]
+    shown = [record for record in records if record["first_stage"]]
+    assert shown and all(record["repairs"] == 1 and record["trained"] for record in shown)
+    assert {record["reward"] for record in shown} <= {-0.2, 0.0}
+    trained = [name for row in rows for name in row if name.startswith("designer/return_slow/")]
+    assert trained and all(0 <= row.get("agent/well_formed_fraction", 0) <= 1 for row in rows)
 
 
 def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+
+import msgspec
 
 from sandbox_runner.contract import tool_schemas
 from sandbox_runner.protocol import Played, Transcript
@@ -74,7 +77,8 @@ class Evidence:
 
     def verdict(self) -> Verdict:
         stage, reason = self.rejection or (None, "")
-        return Verdict(stage is None, stage, reason, self.shareable, measurements(self))
+        found = measurements(self), behaviour(self.fresh)
+        return Verdict(stage is None, stage, reason, self.shareable, *found)
 
 
 def won(transcript: Transcript | None) -> bool:
@@ -92,6 +96,13 @@ def ended(transcript: Transcript) -> bool:
 
 def win_rate(transcripts: list[Transcript | None]) -> float:
     return sum(won(t) for t in transcripts) / len(transcripts) if transcripts else 0.0
+
+
+def behaviour(transcript: Transcript | None) -> str:
+    """A digest of all that was answered; empty without a transcript."""
+    if transcript is None:
+        return ""
+    return hashlib.sha256(msgspec.json.encode(transcript)).hexdigest()[:16]
 
 
 def measurements(evidence: Evidence) -> dict[str, float]:

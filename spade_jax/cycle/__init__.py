@@ -2,7 +2,7 @@
 
 from spade_jax.cycle.designing import PoolError, fill_pool, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
-from spade_jax.cycle.rewarding import due_designs, raw_reward
+from spade_jax.cycle.rewarding import due_designs, note_novelty, pay, raw_reward
 from spade_jax.cycle.updating import agent_rows, role_gradients, trained_arms, update
 
 __all__ = [
@@ -12,7 +12,9 @@ __all__ = [
     "fill_pool",
     "guard",
     "make_designs",
+    "note_novelty",
     "open_documents",
+    "pay",
     "play_arms",
     "raw_reward",
     "role_gradients",

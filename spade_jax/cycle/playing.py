@@ -49,7 +49,7 @@ def _returns(episodes: Sequence[Episode]) -> list[float]:
 
 
 def guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
-    """Rejects new environments that one blind action sequence wins."""
+    """Rejects new environments that pay without being played, by `designer.guards`."""
     new = {design.name for design in fresh}
     played = [
         (environment, [*hint, *plain])
@@ -63,4 +63,5 @@ def guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
     reject_degenerate(
         rooms.hosts, rooms.pool, [environment for environment, _ in played],
         [plays for _, plays in played], seeds, rooms.config.agent.max_turns,
+        rooms.guard_settings,
     )  # fmt: skip

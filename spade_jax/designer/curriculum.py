@@ -22,6 +22,7 @@ def requests(
     memory: Memory | None,
     use_memory: float,
     seed_of: Callable[[str], int],
+    target: tuple[float, float] | None = None,
 ) -> list[DesignRequest]:
     """One request per slot; skills take turns.
 
@@ -29,6 +30,7 @@ def requests(
         slots: names of the designs to be, unique in the run.
         memory: None when ablated; each design sees it with probability `use_memory`.
         seed_of: a seed from a label; makes every draw a function of the run's seed.
+        target: win rates that the designs are told to aim at; None: they are told nothing.
     """
     wanted = []
     for index, name in enumerate(slots):
@@ -37,8 +39,10 @@ def requests(
         examples = None
         if memory is not None and rng.random() < use_memory:
             examples = memory.select(skill, rng)
+        difficulty = memory.difficulty(skill, target) if memory and target else None
         document = documents.next() if documents is not None else None
-        wanted.append(DesignRequest(name, skill, document, examples, seed_of(f"{name} design")))
+        sample_seed = seed_of(f"{name} design")
+        wanted.append(DesignRequest(name, skill, document, examples, sample_seed, difficulty))
     return wanted
 
 

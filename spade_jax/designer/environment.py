@@ -30,6 +30,12 @@ class Environment(msgspec.Struct):
         faults: plays voided by the environment's fault.
         reward: the designer's raw reward; None before it is final, or when the design is left out.
         trained: its delay is over: it was part of an update, or left out for good.
+        first_stage: where the first answer was rejected, if the designer was then asked to repair
+            it. `trajectory` and `reward` are that answer's, all else is the last one's.
+        repairs: answers after the first.
+        novelty: share of the skill's records at its birth that were of another kind, in [0, 1];
+            None before it was accepted and played.
+        behaviour: digest of what it answers to the sandbox's probes; empty before they were run.
     """
 
     name: str
@@ -51,6 +57,10 @@ class Environment(msgspec.Struct):
     faults: int = 0
     reward: float | None = None
     trained: bool = False
+    first_stage: str | None = None
+    repairs: int = 0
+    novelty: float | None = None
+    behaviour: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -60,6 +70,13 @@ class Environment(msgspec.Struct):
         """Records the first rejection; a later one changes nothing."""
         if self.stage is None:
             self.stage, self.reason = stage, reason
+
+    def reopen(self) -> None:
+        """Forgets the rejection, for the answer of one more repair turn."""
+        self.first_stage = self.first_stage or self.stage
+        self.repairs += 1
+        self.stage, self.reason, self.source, self.hint = None, "", "", ""
+        self.shareable, self.behaviour = False, ""
 
     def plays(self) -> Plays | None:
         """The returns as arrays, or None while an arm has no valid play."""

@@ -13,6 +13,7 @@ from spade_jax.text.actions import (
 from spade_jax.text.chat import ROLES, ChatRenderer, Message, TinyChat
 from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
+from spade_jax.text.form import well_formed
 from spade_jax.text.hf_tokenizer import HFTokenizer
 from spade_jax.text.qwen3_chat import Qwen3Chat, split_thinking
 from spade_jax.text.tokenizer import (
@@ -53,4 +54,5 @@ __all__ = [
     "split_thinking",
     "tools_text",
     "train_sentencepiece",
+    "well_formed",
 ]

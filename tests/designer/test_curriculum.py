@@ -55,6 +55,16 @@ def test_memory_is_shown_to_its_share_of_designs_and_by_skill():
     assert all(bool(r.examples.positives) == (r.skill == "a") for r in shown)
 
 
+def test_designs_are_told_the_level_of_their_skill_on_demand():
+    memory = Memory(MemorySettings(), [Record("class AEnv: pass", "a", 0.9, 0.2, 0)])
+    told = requests(["0-0", "0-1"], ["a", "b"], None, memory, 0.0, seed_of, (0.4, 0.6))
+    assert [request.difficulty for request in told] == [(0.9, "harder"), None]
+    assert all(request.examples is None for request in told)
+    untold = requests(["0-0"], ["a"], None, memory, 0.0, seed_of)
+    assert untold[0].difficulty is None and untold[0].sample_seed == told[0].sample_seed
+    assert requests(["0-0"], ["a"], None, None, 0.0, seed_of, (0.4, 0.6))[0].difficulty is None
+
+
 def test_the_draw_is_a_function_of_the_design_s_name():
     memory = Memory(MemorySettings(), [Record(f"class A{k}Env: pass", "a", 0.5, 0.2, 0, knob=k)
                                        for k in range(9)])  # fmt: skip
