@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from spade_jax import seeding
+from spade_jax.cycle.advising import advise
 from spade_jax.designer import (
     DESIGNS,
     DesignRequest,
@@ -81,6 +82,7 @@ def _try_designs(
     with progress.phase("validate"):
         validate(rooms.pool, drafts, config.agent.max_turns)
         check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
+    advise(rooms, drafts, progress)
     return drafts
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from spade_jax.designer import Environment, Record, repeat_share
+from spade_jax.designer import BROKEN, Environment, Record, repeat_share
 from spade_jax.rl import REWARDS
 from spade_jax.rooms import Rooms
 
@@ -34,6 +34,8 @@ def raw_reward(
     designer = rooms.config.designer
     if environment.trajectory.num_sampled() == 0:
         return None  # its prompt did not fit: not the designer's fault
+    if environment.excused:
+        return None
     if environment.stage == "off_skill":
         return designer.off_skill_reward if designer.train_invalid else None
     if environment.stage == "degenerate":
@@ -48,4 +50,6 @@ def raw_reward(
     reward = REWARDS[designer.reward](plays, rooms.reward_settings)
     if designer.reward == "blend" and reward < 0:
         return None
+    if environment.judgement == BROKEN:
+        reward -= designer.self_judge_cost
     return reward - designer.repeat_cost * repeat_share(environment, known, REPEAT_WINDOW)

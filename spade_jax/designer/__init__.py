@@ -1,3 +1,4 @@
+from spade_jax.designer.advice import UNKNOWN, Answer, Ask, asking_model, asking_server
 from spade_jax.designer.curriculum import active_skills, draw_pool, requests
 from spade_jax.designer.design import (
     DesignRequest,
@@ -8,12 +9,21 @@ from spade_jax.designer.design import (
 )
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share, replay_wins
+from spade_jax.designer.hints import check_leaks, write_hints
 from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, verbatim_keys
+from spade_jax.designer.verdicts import BROKEN, SOLVABLE, UNSOLVABLE, WORKS, audit, judge
 from spade_jax.designer.wire import DESIGNS
 
 __all__ = [
+    "BROKEN",
     "DESIGNS",
+    "SOLVABLE",
+    "UNKNOWN",
+    "UNSOLVABLE",
+    "WORKS",
+    "Answer",
+    "Ask",
     "DesignRequest",
     "DesignSettings",
     "Environment",
@@ -24,10 +34,15 @@ __all__ = [
     "Selection",
     "SkillMatcher",
     "active_skills",
+    "asking_model",
+    "asking_server",
+    "audit",
+    "check_leaks",
     "check_skills",
     "designer_prompt",
     "draw_pool",
     "is_verbatim",
+    "judge",
     "reject_degenerate",
     "repeat_share",
     "replay_wins",
@@ -35,4 +50,5 @@ __all__ = [
     "validate",
     "verbatim_keys",
     "write_designs",
+    "write_hints",
 ]

@@ -5,19 +5,12 @@ from collections.abc import Sequence
 
 import sandbox_runner
 from sandbox_runner import BlockingPool
+from spade_jax.designer.advice import PromptWorld
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import (
-    Episode,
-    Feedback,
-    ImmediateWorld,
-    PlaySettings,
-    Task,
-    Trajectory,
-    play,
-)
+from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -41,6 +34,7 @@ class DesignSettings:
     max_turns: turn budget of the environments.
     snippet: most characters of a remembered source in a prompt.
     top_k, top_p: of the designer's policy.
+    inline_hint: the hint is asked for and written with the source.
     """
 
     temperature: float
@@ -49,20 +43,16 @@ class DesignSettings:
     snippet: int
     top_k: int = 0
     top_p: float = 1.0
-
-
-class _PromptWorld(ImmediateWorld):
-    """A world of one turn: the first observation is the prompt, every reply ends the episode."""
-
-    def first(self, task: Task) -> Feedback:
-        return Feedback(task.place)
-
-    def answer(self, task: Task, reply: str) -> Feedback:
-        return Feedback(terminated=True)
+    inline_hint: bool = True
 
 
 def designer_prompt(
-    prompts: Prompts, skill: str, document: str | None, examples: Selection | None, snippet: int
+    prompts: Prompts,
+    skill: str,
+    document: str | None,
+    examples: Selection | None,
+    snippet: int,
+    inline_hint: bool = True,
 ) -> str:
     """The designer's prompt; the warm start renders its rows with this same function."""
     positives = [] if examples is None else examples.positives
@@ -71,6 +61,7 @@ def designer_prompt(
         "designer",
         skill=skill,
         document=document,
+        inline_hint=inline_hint,
         positives=[
             {"win_rate": f"{record.win_rate:.1f}", "source": record.source[:snippet]}
             for record in positives
@@ -109,6 +100,7 @@ def write_designs(
                 request.document.text if request.document else None,
                 request.examples,
                 settings.snippet,
+                settings.inline_hint,
             ),
             seed=0,
             sample_seed=request.sample_seed,
@@ -116,14 +108,16 @@ def write_designs(
         )
         for request in requests
     ]
-    episodes = play(engine, chat, _PromptWorld(), tasks)
+    episodes = play(engine, chat, PromptWorld(), tasks)
     return [
-        _draft(request, episode, step)
+        _draft(request, episode, step, settings.inline_hint)
         for request, episode in zip(requests, episodes, strict=True)
     ]
 
 
-def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
+def _draft(
+    request: DesignRequest, episode: Episode, step: int, needs_hint: bool
+) -> Environment:
     reply = episode.replies[-1] if episode.replies else ""
     environment = Environment(
         name=request.name,
@@ -142,7 +136,7 @@ def _draft(request: DesignRequest, episode: Episode, step: int) -> Environment:
         environment.reject(parsed.stage, parsed.detail)
     else:
         environment.source, environment.hint = parsed.source, parsed.hint or ""
-        if not parsed.hint:
+        if needs_hint and not parsed.hint:
             environment.reject("hint", "no line 'Hint: ...' follows the code")
     return environment
 

@@ -19,7 +19,8 @@ class Environment(msgspec.Struct):
         born: step of the design.
         stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
             stages there are the trainer's own: "context" (the prompt did not fit), "cut" (the reply
-            hit its token limit or deadline), "hint" (missing), "off_skill" and "degenerate".
+            hit its token limit or deadline), "hint" (missing), "hint_leak", "audit", "off_skill"
+            and "degenerate".
         shareable: episodes may share one sandbox process.
         knob: the difficulty constant, when the source has one.
         family: the seed family whose structure it shows, or None.
@@ -30,6 +31,11 @@ class Environment(msgspec.Struct):
         faults: plays voided by the environment's fault.
         reward: the designer's raw reward; None before it is final, or when the design is left out.
         trained: its delay is over: it was part of an update, or left out for good.
+        excused: it was rejected for what the designer did not write, so it is left out.
+        leaked: its hint held the answers (`hints.check_leaks`).
+        audit: "solvable", "unsolvable" or "unknown"; None when nobody was asked.
+        judgement: "works", "broken" or "unknown", by the model after play; None as above.
+        yardstick: returns of the plays of the server's model.
     """
 
     name: str
@@ -51,6 +57,11 @@ class Environment(msgspec.Struct):
     faults: int = 0
     reward: float | None = None
     trained: bool = False
+    excused: bool = False
+    leaked: bool = False
+    audit: str | None = None
+    judgement: str | None = None
+    yardstick: list[float] = msgspec.field(default_factory=list)
 
     @property
     def accepted(self) -> bool:
@@ -60,6 +71,11 @@ class Environment(msgspec.Struct):
         """Records the first rejection; a later one changes nothing."""
         if self.stage is None:
             self.stage, self.reason = stage, reason
+
+    def excuse(self, stage: str, reason: str) -> None:
+        """Rejects for what the designer did not write, which it is neither paid nor blamed for."""
+        self.excused = self.excused or self.stage is None
+        self.reject(stage, reason)
 
     def plays(self) -> Plays | None:
         """The returns as arrays, or None while an arm has no valid play."""
