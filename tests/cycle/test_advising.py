@@ -1,4 +1,4 @@
-"""Hints, audit, self-judge and yardstick in the cycle, with real sandboxes and a scripted server."""
+"""Hints, audit, self-judge and yardstick in the cycle: real sandboxes, a scripted server."""
 
 import contextlib
 from types import SimpleNamespace
@@ -20,6 +20,7 @@ from spade_jax.remote import RemoteEngine, open_remote
 from spade_jax.rl import RewardSettings
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
+from tests.parallel.test_hosts import everywhere, groups
 from tests.remote.server import fails, says, serving
 
 SKILL = "spatial reasoning"
@@ -281,3 +282,28 @@ def test_a_play_without_an_answer_is_no_loss_and_asked_for_again(pool):
         assert metrics["remote/yardstick/failures"] == 2
         measure(rooms, live, progress)
         assert len(rooms.requests) == 4
+
+
+def test_each_process_asks_for_its_share_and_all_know_every_answer():
+    def answer(request):
+        return says("Verdict: " + ("broken" if "e3" in prompt_of(request) else "works"))
+
+    members, _, _ = groups(2)
+    settings = {"designer__self_judge": True, "yardstick__enabled": True}
+    with (
+        advised(None, answer, **settings) as first,
+        advised(None, answer, **settings) as second,
+    ):
+        processes = (first, second)
+
+        def judged(group):
+            rooms = processes[group.index]
+            rooms.hosts = group
+            fresh = [draft(f"e{k}", f"# e{k}") for k in range(5)]
+            judge_new(rooms, fresh, fresh, {"plain": [[play_of("x")]] * 5}, progress)
+            return [e.judgement for e in fresh], advice_metrics(rooms, fresh, fresh)
+
+        (one, metrics), (other, same) = everywhere(members, judged)
+        assert one == other == ["works"] * 3 + ["broken", "works"]
+        assert [len(rooms.requests) for rooms in processes] == [3, 2]
+        assert metrics == same and metrics["remote/self/calls"] == 5
