@@ -9,8 +9,9 @@ from spade_jax.designer.advice import Ask
 from spade_jax.designer.environment import Environment
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
+from spade_jax.text import after_code, code_block
 
-_LABEL = re.compile(r"^[\s*#]*hint[\s*]*:[\s*]*", re.IGNORECASE)
+_LABEL = re.compile(r"^[ \t*#]*hint[ \t*]*:[ \t*]*", re.IGNORECASE | re.MULTILINE)
 
 
 def write_hints(
@@ -29,10 +30,17 @@ def write_hints(
         for environment in environments
     ]
     for environment, answer in zip(environments, ask(questions, seeds), strict=True):
-        hint = " ".join(_LABEL.sub("", answer.text).split())
-        environment.hint = cut_words(hint, max_words)
+        environment.hint = cut_words(_hint_in(answer.text), max_words)
         if not environment.hint:
-            environment.excuse("hint", answer.problem or "an empty answer")
+            environment.excuse("hint", answer.problem or "no hint in the answer")
+
+
+def _hint_in(text: str) -> str:
+    """One line: what follows a label "Hint:", if there is one. A program is no hint."""
+    text = after_code(text) or text
+    label = _LABEL.search(text)
+    hint = text[label.end() :] if label else text
+    return "" if code_block(hint) else " ".join(hint.split())
 
 
 def check_leaks(

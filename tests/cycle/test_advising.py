@@ -102,7 +102,7 @@ def test_with_the_defaults_nobody_is_asked(pool):
 
 
 def test_an_external_hint_is_written_from_the_source_alone(pool):
-    answers = [says("**Hint:** look at the first\nletters. " + "more " * 200)]
+    answers = [says(f"```python{ECHO}```\n**Hint:** look at the first\nletters. " + "more " * 200)]
     with advised(pool, answers, hints__source="external") as rooms:
         sound, rejected = draft("a"), draft("b")
         rejected.reject("load", "no")
@@ -123,6 +123,7 @@ def test_an_external_hint_is_written_from_the_source_alone(pool):
         (says(""), "empty"),
         (says("half a hi", finish="length"), "cut"),
         (says("<think>what to say</think>"), "empty"),
+        (says(f"```python{ECHO}```\n"), "no hint"),
     ],
 )
 def test_without_a_hint_the_design_is_rejected_and_its_designer_excused(pool, answer, reason):
