@@ -158,6 +158,9 @@ def get_config() -> ConfigDict:
     c.designer.guesses = 3  # different action sequences that a guard replays, each on replay_seeds
     c.designer.coverage_bonus = 0.0  # times the share of recent records of another kind
     c.designer.repair_turns = 0  # times that a rejected design is shown why; see invalid_reward
+    c.designer.self_judge = False  # after play the model says whether its environment works
+    c.designer.self_judge_cost = 0.5  # off the reward where it says no
+    c.designer.self_judge_tokens = 1024  # most of that answer, which is greedy
 
     c.agent = ConfigDict()
     c.agent.plays_per_env = 16
@@ -247,4 +250,42 @@ def get_config() -> ConfigDict:
     c.wandb.name = ""  # of the run; empty: the workdir's
     c.wandb.mode = "online"  # or "offline": kept in WORKDIR/wandb, for `wandb sync`
     c.wandb.tags = ()
+
+    c.hints = ConfigDict()
+    c.hints.source = "inline"  # with the source; "self": the model, shown the source; "external"
+    c.hints.temperature = 0.3  # of "self" and "external", as the following two
+    c.hints.max_new_tokens = 4096
+    c.hints.max_words = 100  # a longer hint is cut
+    c.hints.leak_check = False  # compares hints with the reference solutions
+    c.hints.leak_seeds = 8
+    c.hints.leak_share = 0.5  # a hint leaks that holds the whole answer of that share of the seeds
+    c.hints.on_leak = "reject"  # the design; "drop": it is played without a hint
+
+    c.audit = ConfigDict()  # a model is asked whether an environment can be solved as written
+    c.audit.enabled = False
+    c.audit.source = "external"  # or "self"
+    c.audit.unknown = "accept"  # what becomes of a design without a verdict; or "reject"
+    c.audit.temperature = 0.0
+    c.audit.max_new_tokens = 4096
+
+    c.yardstick = ConfigDict()  # the server's model plays every new environment; trains nothing
+    c.yardstick.enabled = False
+    c.yardstick.plays = 4  # per environment
+    c.yardstick.temperature = 0.6
+    c.yardstick.max_new_tokens = 8192  # of a reply
+
+    c.remote = ConfigDict()  # a server that speaks chat completions, for whatever is "external"
+    c.remote.base_url = ""  # for example http://host:8000/v1; empty: none
+    c.remote.model = ""  # as the server calls it
+    c.remote.key_variable = ""  # NAME of the environment variable with the API key; empty: no key
+    c.remote.timeout_s = 120.0  # that the server may be silent
+    c.remote.deadline_s = 600.0  # of one question, with its retries and the waits between them
+    c.remote.retries = 4
+    c.remote.max_concurrency = 16  # questions under way at a time, of one process
+    c.remote.breaker_failures = 8  # failed questions in a row that open the breaker
+    c.remote.breaker_s = 60.0  # that the server is then left alone
+    # What a request says; spade_jax/remote/client.py: FIELDS. Not every server takes every field.
+    c.remote.fields = ("max_tokens", "temperature", "top_p", "seed")
+    c.remote.price_prompt = 0.0  # of a million tokens, for the metric remote/cost
+    c.remote.price_completion = 0.0
     return c

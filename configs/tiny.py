@@ -41,6 +41,9 @@ def get_config():
     c.designer.check_skill = True
     c.designer.repeat_cost = 0.3
     c.designer.s_reg = 0.3
+    c.designer.self_judge_tokens = 16
+    c.hints.max_new_tokens = 48
+    c.audit.max_new_tokens = 16
 
     c.agent.plays_per_env = 6
     c.agent.hint_plays_per_env = 6

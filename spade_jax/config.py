@@ -15,6 +15,7 @@ from spade_jax.envs import HINT_STYLES
 from spade_jax.envs.library import DOMAINS
 from spade_jax.pretrained import CHATS, THINKING
 from spade_jax.prompts import styles
+from spade_jax.remote import FIELDS, users
 from spade_jax.rl import REWARDS
 from spade_jax.warm_start.prepare import LIBRARY
 
@@ -178,6 +179,29 @@ RULES: tuple[Rule, ...] = (
     _above("checkpoint.grace_s", 0),
     _choice("wandb.mode", ("online", "offline")),
     _choice("agent.hint_style", HINT_STYLES),
+    _at_least("designer.self_judge_cost", 0),
+    _choice("hints.source", ("inline", "self", "external")),
+    _choice("hints.on_leak", ("reject", "drop")),
+    _above("hints.leak_share", 0),
+    _share("hints.leak_share"),
+    _choice("audit.source", ("self", "external")),
+    _choice("audit.unknown", ("accept", "reject")),
+    *(_at_least(f"{key}.temperature", 0) for key in ("hints", "audit", "yardstick")),
+    *(
+        _at_least(key, 1)
+        for key in (
+            "designer.self_judge_tokens", "hints.max_words", "hints.leak_seeds", "yardstick.plays",
+            *(f"{key}.max_new_tokens" for key in ("hints", "audit", "yardstick")),
+            *(f"remote.{key}" for key in ("max_concurrency", "breaker_failures")),
+        )
+    ),
+    (
+        "remote.base_url", lambda v: v == "" or v.startswith(("http://", "https://")),
+        "http://... or https://..., or nothing",
+    ),
+    *(_above(f"remote.{key}", 0) for key in ("timeout_s", "deadline_s", "breaker_s")),
+    *(_at_least(f"remote.{key}", 0) for key in ("retries", "price_prompt", "price_completion")),
+    ("remote.fields", lambda v: set(v) <= set(FIELDS), f"fields among {', '.join(FIELDS)}"),
 )  # fmt: skip
 
 
@@ -275,6 +299,20 @@ def _relations(c: ConfigDict):
                 yield f"{key}.sources", source, known, f"{LIBRARY} or jsonl:PATH"
             elif path != source:
                 yield f"{key}.sources", source, bool(glob.glob(path)), "an existing file"
+    for key, used, role in (
+        ("hints.max_new_tokens", c.hints.source == "self", "designer"),
+        ("audit.max_new_tokens", c.audit.enabled and c.audit.source == "self", "designer"),
+        ("designer.self_judge_tokens", c.designer.self_judge, "agent"),
+    ):
+        tokens, context = lookup(c, key), c.sampler[role].max_len
+        yield (
+            key, tokens, not used or tokens < context, f"below sampler.{role}.max_len={context}"
+        )  # fmt: skip
+    for key in ("base_url", "model"):
+        yield (
+            f"remote.{key}", c.remote[key], c.remote[key] != "" or not users(c),
+            f"the server's, as {' and '.join(users(c))} needs one",
+        )  # fmt: skip
     public = bool(c.model.checkpoint)
     yield (
         "text.chat", c.text.chat, (c.text.chat in CHATS) == public,

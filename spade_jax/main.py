@@ -28,6 +28,7 @@ from spade_jax.metrics import MetricsError
 from spade_jax.models import ModelError
 from spade_jax.parallel import ClusterError, HostError, Hosts, MeshError, joined
 from spade_jax.prompts import PromptError
+from spade_jax.remote import RemoteSetupError
 from spade_jax.settings import SettingsError
 from spade_jax.sinks import WandbError
 from spade_jax.text import TextError
@@ -49,7 +50,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     **dict.fromkeys((
         ConfigError, ModelError, MeshError, ClusterError, CorpusError, CheckpointError,
         WarmStartError, TextError, PromptError, MetricsError, PoolError, SettingsError, WandbError,
-        modes.ModeError,
+        RemoteSetupError, modes.ModeError,
     ), USAGE),
     **dict.fromkeys((SaveError, UnreadableError, RunnerError, HostError), FAILURE),
 }  # fmt: skip

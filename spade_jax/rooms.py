@@ -20,6 +20,7 @@ from spade_jax.models import ModelConfig
 from spade_jax.parallel import Hosts
 from spade_jax.pretrained import open_pretrained
 from spade_jax.prompts import Prompts
+from spade_jax.remote import RemoteModel
 from spade_jax.rl import (
     DesignerAdvantageSettings,
     Learner,
@@ -42,6 +43,7 @@ class Rooms:
         to_replica: from there to the engines' mesh.
         engines: "designer" and "agent", which differ only in the shape of their cache.
         corpus: None when grounding is ablated.
+        server: a model behind a server; None when the recipe needs none.
     """
 
     config: ConfigDict
@@ -64,6 +66,7 @@ class Rooms:
     advantage_settings: DesignerAdvantageSettings
     memory_settings: MemorySettings
     guard_settings: GuardSettings
+    server: RemoteModel | None
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
         """The engines of these roles sample with the learner's parameters from now on."""
@@ -171,7 +174,11 @@ def _open_language(
 
 
 def build(
-    config: ConfigDict, workdir: pathlib.Path, hosts: Hosts, pool: sandbox_runner.BlockingPool
+    config: ConfigDict,
+    workdir: pathlib.Path,
+    hosts: Hosts,
+    pool: sandbox_runner.BlockingPool,
+    server: RemoteModel | None,
 ) -> Rooms:
     """All parts; compiles nothing yet.
 
@@ -220,6 +227,7 @@ def build(
         design_settings=_pick(
             designer, DesignSettings, max_turns=config.agent.max_turns,
             snippet=config.memory.snippet, domain=config.curriculum.domain,
+            inline_hint=config.hints.source == "inline",
         ),
         play_settings=_pick(config.agent, PlaySettings),
         reward_settings=_pick(designer, RewardSettings),
@@ -228,4 +236,5 @@ def build(
         ),
         memory_settings=_pick(config.memory, MemorySettings),
         guard_settings=_pick(designer, GuardSettings),
+        server=server,
     )  # fmt: skip

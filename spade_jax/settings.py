@@ -13,6 +13,10 @@ MAY_CHANGE = (
     "steps", "eval.", "checkpoint.", "distributed.", "model.cache", "sandbox.", "compilation_cache",
     "warm_start.path", "warm_start.save_every", "wandb.", "mesh.", "replica.",
     "learner.designer.rows", "learner.agent.rows",  # which a mesh must divide
+    *(f"remote.{key}" for key in (
+        "base_url", "key_variable", "timeout_s", "deadline_s", "retries", "max_concurrency",
+        "breaker_", "price_",
+    )),
 )  # fmt: skip
 
 

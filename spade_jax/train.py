@@ -4,10 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from spade_jax import statistics
 from spade_jax.cycle import (
+    advice_metrics,
     due_designs,
     fill_pool,
     guard,
+    judge_new,
     make_designs,
+    measure,
     note_novelty,
     pay,
     play_arms,
@@ -52,6 +55,8 @@ def iteration(
         episodes = play_arms(rooms, live, step)
     with progress.phase("guard"):
         guard(rooms, fresh, live, episodes, step)
+    judge_new(rooms, fresh, live, episodes, progress)
+    measure(rooms, live, progress)
     due = due_designs(records.designs, step, config)
     known = Memory.from_json(records.memory, rooms.memory_settings).records
     note_novelty(fresh, known)
@@ -74,6 +79,7 @@ def iteration(
         **statistics.sampling(rooms.engines, rooms.hosts),
         **learned,
         **statistics.memory(memory, fresh),
+        **advice_metrics(rooms, fresh, live),
     }
     touched = {design.name: design for design in (*fresh, *due)}
     alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))

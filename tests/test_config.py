@@ -54,6 +54,13 @@ from spade_jax.config import ConfigError, validate
         ("agent.hint_style", "shouted", "one of append, prepend, system"),
         ("agent.thinking", True, "None, as text.chat=tiny cannot think; qwen3, "),
         ("designer.thinking", False, "None, as text.chat=tiny cannot think; qwen3, "),
+        ("hints.source", "oracle", "one of external, inline, self"),
+        ("hints.leak_share", 0.0, "above 0"),
+        ("hints.on_leak", "keep", "one of drop, reject"),
+        ("audit.unknown", "valid", "one of accept, reject"),
+        ("remote.base_url", "host:8000/v1", "http://... or https://"),
+        ("remote.fields", ("stream",), "fields among max_tokens, max_completion_tokens"),
+        ("remote.deadline_s", 0.0, "above 0"),
     ],
 )
 def test_impossible_values_are_refused_by_name(key, value, expected):
@@ -84,6 +91,35 @@ def test_a_new_model_that_learns_tool_use_is_not_scored_on_games(key):
     config = tiny_tool_use.get_config()
     config.eval[key] = 2
     with pytest.raises(ConfigError, match=f"eval.{key}=2: expected 0: held-out"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    "key,value",
+    [("hints.source", "external"), ("audit.enabled", True), ("yardstick.enabled", True)],
+)
+def test_who_needs_a_server_says_which(key, value):
+    config = tiny.get_config()
+    section, _, field = key.partition(".")
+    config[section][field] = value
+    with pytest.raises(ConfigError, match=f"remote.base_url=''.* as {section}.* needs one"):
+        validate(config)
+    config.remote.base_url = "http://host/v1"
+    with pytest.raises(ConfigError, match="remote.model=''"):
+        validate(config)
+    config.remote.model = "m"
+    validate(config)
+    config.hints.source = config.audit.source = "self"
+    config.yardstick.enabled, config.remote.base_url = False, ""
+    validate(config)
+
+
+def test_an_answer_of_the_model_itself_fits_its_context():
+    config = tiny.get_config()
+    config.hints.max_new_tokens = 256
+    validate(config)
+    config.hints.source = "self"
+    with pytest.raises(ConfigError, match="hints.max_new_tokens=256: .* sampler.designer.max_len"):
         validate(config)
 
 

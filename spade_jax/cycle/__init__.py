@@ -1,5 +1,6 @@
 """The phases of one training step: design, play, reward, update."""
 
+from spade_jax.cycle.advising import advice_metrics, judge_new, measure
 from spade_jax.cycle.designing import PoolError, fill_pool, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
 from spade_jax.cycle.rewarding import due_designs, note_novelty, pay, raw_reward
@@ -7,11 +8,14 @@ from spade_jax.cycle.updating import agent_rows, role_gradients, trained_arms, u
 
 __all__ = [
     "PoolError",
+    "advice_metrics",
     "agent_rows",
     "due_designs",
     "fill_pool",
     "guard",
+    "judge_new",
     "make_designs",
+    "measure",
     "note_novelty",
     "open_documents",
     "pay",

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from spade_jax import seeding
+from spade_jax.cycle.advising import advise
 from spade_jax.designer import (
     DESIGNS,
     Conversations,
@@ -95,6 +96,7 @@ def _judge(rooms: Rooms, drafts: Sequence[Environment], progress: Progress) -> N
     with progress.phase("validate"):
         validate(rooms.pool, drafts, config.agent.max_turns)
         check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
+    advise(rooms, drafts, progress)
 
 
 def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:

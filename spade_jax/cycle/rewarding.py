@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from ml_collections import ConfigDict
 
-from spade_jax.designer import Environment, Record, novelty, repeat_share
+from spade_jax.designer import BROKEN, Environment, Record, novelty, repeat_share
 from spade_jax.rl import REWARDS, Plays, SkillAverages, updated_averages
 from spade_jax.rooms import Rooms
 
@@ -64,6 +64,8 @@ def raw_reward(
     designer = rooms.config.designer
     if environment.trajectory.num_sampled() == 0:
         return None  # its prompt did not fit: not the designer's fault
+    if environment.excused:
+        return None
     stage = _rejection(environment)
     if stage == "off_skill":
         return designer.off_skill_reward if designer.train_invalid else None
@@ -82,6 +84,8 @@ def raw_reward(
         return None
     if designer.coverage_bonus and environment.novelty is not None:
         reward += designer.coverage_bonus * environment.novelty
+    if environment.judgement == BROKEN:
+        reward -= designer.self_judge_cost
     return reward - designer.repeat_cost * repeat_share(environment, known, REPEAT_WINDOW)
 
 

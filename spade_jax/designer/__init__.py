@@ -1,3 +1,4 @@
+from spade_jax.designer.advice import UNKNOWN, Answer, Ask, asking_model, asking_server
 from spade_jax.designer.coverage import coverage, entropy, novelty, repeat_share
 from spade_jax.designer.curriculum import active_skills, draw_pool, requests
 from spade_jax.designer.design import (
@@ -9,6 +10,7 @@ from spade_jax.designer.design import (
 )
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.guards import GUARDS, GuardSettings, check_skills, reject_degenerate
+from spade_jax.designer.hints import check_leaks, write_hints
 from spade_jax.designer.memory import (
     Difficulty,
     Memory,
@@ -19,12 +21,20 @@ from spade_jax.designer.memory import (
 )
 from spade_jax.designer.repair import Conversations
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, tool_count, verbatim_keys
+from spade_jax.designer.verdicts import BROKEN, SOLVABLE, UNSOLVABLE, WORKS, audit, judge
 from spade_jax.designer.wire import DESIGNS
 
 __all__ = [
+    "BROKEN",
     "DESIGNS",
     "GUARDS",
     "Conversations",
+    "SOLVABLE",
+    "UNKNOWN",
+    "UNSOLVABLE",
+    "WORKS",
+    "Answer",
+    "Ask",
     "DesignRequest",
     "DesignSettings",
     "Difficulty",
@@ -37,6 +47,10 @@ __all__ = [
     "Selection",
     "SkillMatcher",
     "active_skills",
+    "asking_model",
+    "asking_server",
+    "audit",
+    "check_leaks",
     "check_skills",
     "coverage",
     "designer_prompt",
@@ -44,6 +58,7 @@ __all__ = [
     "entropy",
     "is_verbatim",
     "novelty",
+    "judge",
     "reject_degenerate",
     "repeat_share",
     "requests",
@@ -51,4 +66,5 @@ __all__ = [
     "validate",
     "verbatim_keys",
     "write_designs",
+    "write_hints",
 ]

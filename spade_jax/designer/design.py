@@ -5,19 +5,12 @@ from collections.abc import Sequence
 
 import sandbox_runner
 from sandbox_runner import BlockingPool
+from spade_jax.designer.advice import PromptWorld
 from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Difficulty, Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
-from spade_jax.rollout import (
-    Episode,
-    Feedback,
-    ImmediateWorld,
-    PlaySettings,
-    Task,
-    Trajectory,
-    play,
-)
+from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory, play
 from spade_jax.sampler import Engine
 from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
@@ -57,16 +50,6 @@ class DesignSettings:
     domain: str = "games"
 
 
-class PromptWorld(ImmediateWorld):
-    """A world of one turn: the first observation is the prompt, every reply ends the episode."""
-
-    def first(self, task: Task) -> Feedback:
-        return Feedback(task.place)
-
-    def answer(self, task: Task, reply: str) -> Feedback:
-        return Feedback(terminated=True)
-
-
 def designer_prompt(
     prompts: Prompts,
     skill: str,
@@ -85,6 +68,7 @@ def designer_prompt(
         "designer_tools" if domain == "tool_use" else "designer",
         skill=skill,
         document=document,
+        inline_hint=inline_hint,
         positives=[
             {"win_rate": f"{record.win_rate:.1f}", "source": record.source[:snippet]}
             for record in positives
@@ -92,7 +76,6 @@ def designer_prompt(
         negatives=[
             {"too_easy": too_easy, "title": title(record.source)} for record, too_easy in negatives
         ],
-        inline_hint=inline_hint,
         difficulty=difficulty
         and {"win_rate": f"{difficulty.win_rate:.1f}", "aim": difficulty.aim},
         max_turns=max_turns,

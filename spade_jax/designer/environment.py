@@ -19,7 +19,8 @@ class Environment(msgspec.Struct):
         born: step of the design.
         stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
             stages there are the trainer's own: "context" (the prompt did not fit), "cut" (the reply
-            hit its token limit or deadline), "hint" (missing), "off_skill" and "degenerate".
+            hit its token limit or deadline), "hint" (missing), "hint_leak", "audit", "off_skill"
+            and "degenerate".
         shareable: episodes may share one sandbox process.
         knob: the difficulty constant, when the source has one.
         family: the seed family whose structure it shows, or None.
@@ -36,6 +37,11 @@ class Environment(msgspec.Struct):
         novelty: share of the skill's records at its birth that were of another kind, in [0, 1];
             None before it was accepted and played.
         behaviour: digest of what it answers to the sandbox's probes; empty before they were run.
+        excused: it was rejected for what the designer did not write, so it is left out.
+        leaked: its hint held the answers (`hints.check_leaks`).
+        audit: "solvable", "unsolvable" or "unknown"; None when nobody was asked.
+        judgement: "works", "broken" or "unknown", by the model after play; None as above.
+        yardstick: returns of the plays of the server's model.
     """
 
     name: str
@@ -61,6 +67,11 @@ class Environment(msgspec.Struct):
     repairs: int = 0
     novelty: float | None = None
     behaviour: str = ""
+    excused: bool = False
+    leaked: bool = False
+    audit: str | None = None
+    judgement: str | None = None
+    yardstick: list[float] = msgspec.field(default_factory=list)
 
     @property
     def accepted(self) -> bool:
@@ -77,6 +88,11 @@ class Environment(msgspec.Struct):
         self.repairs += 1
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
+
+    def excuse(self, stage: str, reason: str) -> None:
+        """Rejects for what the designer did not write, which it is neither paid nor blamed for."""
+        self.excused = self.excused or self.stage is None
+        self.reject(stage, reason)
 
     def plays(self) -> Plays | None:
         """The returns as arrays, or None while an arm has no valid play."""

@@ -17,6 +17,7 @@ from spade_jax.language import Language
 from spade_jax.models import Params
 from spade_jax.parallel import HostError, Hosts
 from spade_jax.pretrained import open_pretrained
+from spade_jax.remote import open_remote
 from spade_jax.rooms import Rooms
 from spade_jax.sampler import Engine
 from spade_jax.state import Records, RunState
@@ -44,6 +45,7 @@ def open_rooms(config: ConfigDict, workdir: pathlib.Path, hosts: Hosts) -> Itera
 
     Raises:
         HostError: processes have other settings, or do not share the workdir.
+        RemoteSetupError: the recipe needs a server, but a package or the key is missing.
     """
     hosts.agree("settings", settings.shared_settings(config))
     with hosts.leader_first("settings"):
@@ -51,13 +53,14 @@ def open_rooms(config: ConfigDict, workdir: pathlib.Path, hosts: Hosts) -> Itera
             raise HostError(f"process {hosts.index} does not see {workdir}: expected a shared one")
         workdir.mkdir(parents=True, exist_ok=True)
         settings.tie_to_config(config, workdir)
-    pool = rooms_lib.open_pool(config)
-    try:
-        if hosts.leader:
-            _report_layers(pool.layers(), workdir)
-        yield rooms_lib.build(config, workdir, hosts, pool)
-    finally:
-        pool.shut_down()
+    with open_remote(config) as server:
+        pool = rooms_lib.open_pool(config)
+        try:
+            if hosts.leader:
+                _report_layers(pool.layers(), workdir)
+            yield rooms_lib.build(config, workdir, hosts, pool, server)
+        finally:
+            pool.shut_down()
 
 
 def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:

@@ -1,0 +1,278 @@
+"""A language model behind any server that speaks OpenAI's chat completions.
+
+Its answers can not be reproduced: what depends on them is kept where it is used, and a resumed run
+does not ask again for what its checkpoint holds.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+
+import msgspec
+
+from spade_jax import extras
+from spade_jax.remote.errors import RemoteError, RemoteSetupError
+from spade_jax.remote.use import Prices, Use
+from spade_jax.text import Message
+
+FIELDS = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed")
+CLOSE_S = 5.0  # most seconds that closing waits for calls under way
+_MOST_SHOWN = 200  # characters of a server's message
+_DENIED = (401, 403, 404)  # key, rights, model or path: no later call can go better
+_UNFIT = (400, 413, 422)  # of one question, for example too long
+
+
+@dataclasses.dataclass(frozen=True)
+class RemoteSettings:
+    """Attributes:
+    base_url: of the server, up to and including `/v1` where it has that.
+    key_variable: name of the environment variable that holds the API key; empty: no key.
+    timeout_s: seconds that the server may be silent, in one try.
+    deadline_s: seconds of one question from its first try on, retries and waits between included.
+    retries: further tries after a silence, a lost connection, 408, 409, 429 or 5xx.
+    max_concurrency: questions under way at a time; others wait for their turn.
+    breaker_failures: failed questions in a row after which the server is left alone...
+    breaker_s: ...for so many seconds; every question in that time fails at once.
+    fields: members of `FIELDS` that a request has; not every server takes every one.
+    prices: of tokens.
+    """
+
+    base_url: str
+    model: str
+    key_variable: str = ""
+    timeout_s: float = 120.0
+    deadline_s: float = 600.0
+    retries: int = 4
+    max_concurrency: int = 16
+    breaker_failures: int = 8
+    breaker_s: float = 60.0
+    fields: tuple[str, ...] = ("max_tokens", "temperature", "top_p", "seed")
+    prices: Prices = Prices()
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A conversation that the model is to go on with, and how it samples."""
+
+    messages: tuple[Message, ...]
+    max_new_tokens: int
+    temperature: float
+    seed: int = 0
+    top_p: float = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """`cut`: it ended by its token limit, not by itself."""
+
+    text: str
+    cut: bool = False
+
+
+class _Said(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+class RemoteModel:
+    """Asks a server many questions at a time, from a thread of its own. A context manager.
+
+    After `breaker_failures` failed questions in a row no more are sent for `breaker_s` seconds:
+    they fail at once with `kind` "breaker". Then one more failure starts that anew, and an answer
+    ends it. A question that the server turns down as such is no sign that it is ill.
+    """
+
+    def __init__(self, settings: RemoteSettings) -> None:
+        """Connects to nothing yet.
+
+        Raises:
+            RemoteSetupError: a package of the extra `remote` or the key is missing.
+        """
+        self.settings = settings
+        self._openai = extras.require("openai", "remote", RemoteSetupError)
+        breakers = extras.require("circuitbreaker", "remote", RemoteSetupError)
+        self._breaker = breakers.CircuitBreaker(
+            settings.breaker_failures, settings.breaker_s, _is_illness, "remote"
+        )
+        self._key = _read_key(settings.key_variable)
+        omitted = self._openai.Omit()
+        self._client = self._openai.AsyncOpenAI(
+            api_key=self._key or "none", base_url=settings.base_url,
+            timeout=settings.timeout_s, max_retries=settings.retries,
+            # these the package would take from the environment
+            default_headers={"OpenAI-Organization": omitted, "OpenAI-Project": omitted},
+        )  # fmt: skip
+        self._places = asyncio.Semaphore(settings.max_concurrency)
+        self._use: dict[str, Use] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="remote", daemon=True)
+
+    def __enter__(self) -> "RemoteModel":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        """Gives up what is under way."""
+        with contextlib.suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(CLOSE_S)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_S)
+
+    def submit(self, question: Question, purpose: str) -> Future[Reply]:
+        """Asks; returns at once. `result()` raises RemoteError or RemoteSetupError, and needs no
+        deadline: every question has one, once it is its turn."""
+        return asyncio.run_coroutine_threadsafe(self._ask(question, purpose), self._loop)
+
+    def ask(self, questions: Sequence[Question], purpose: str) -> list[Reply | RemoteError]:
+        """All answers, in order; what failed is a value among them.
+
+        Raises:
+            RemoteSetupError: the server denies key or model.
+        """
+        futures = [self.submit(question, purpose) for question in questions]
+        return [_outcome(future) for future in futures]
+
+    def take_use(self) -> dict[str, Use]:
+        """What was used since the last call, by purpose; call it while nothing is under way."""
+        used, self._use = self._use, {}
+        return used
+
+    @property
+    def refusing(self) -> bool:
+        """Whether the server is left alone for now."""
+        return self._breaker.opened
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._client.close()
+
+    async def _ask(self, question: Question, purpose: str) -> Reply:
+        used = Use(calls=1)
+        try:
+            async with self._places:
+                if self._breaker.opened:
+                    raise RemoteError("breaker", "too many failures in a row; not asked again yet")
+                with self._breaker:
+                    return await self._answer(question, used)
+        except BaseException:
+            used.failures = 1
+            raise
+        finally:
+            self._use.setdefault(purpose, Use()).add(used)
+
+    async def _answer(self, question: Question, used: Use) -> Reply:
+        with self._failures_named():
+            async with asyncio.timeout(self.settings.deadline_s):
+                raw = await self._client.chat.completions.with_raw_response.create(
+                    **_request(question, self.settings)
+                )
+        used.retries = raw.retries_taken
+        completion = _read(raw.content)
+        if completion.usage is not None:
+            used.prompt_tokens = completion.usage.prompt_tokens
+            used.completion_tokens = completion.usage.completion_tokens
+        choice = completion.choices[0]
+        return Reply(choice.message.content or "", choice.finish_reason == "length")
+
+    @contextlib.contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        """Turns what the package raises into this module's errors; the key is in none of them."""
+        try:
+            yield
+        except TimeoutError:
+            raise RemoteError(
+                "timeout", f"no answer within remote.deadline_s={self.settings.deadline_s:g}"
+            ) from None
+        except self._openai.APITimeoutError:
+            raise RemoteError(
+                "timeout", f"silent for remote.timeout_s={self.settings.timeout_s:g}"
+            ) from None
+        except self._openai.APIConnectionError as error:
+            raise RemoteError("connection", self._short(error.__cause__ or error)) from None
+        except self._openai.APIStatusError as error:
+            said = f"{error.status_code} {self._short(error)}"
+            if error.status_code in _DENIED:
+                raise RemoteSetupError(
+                    f"remote.base_url={self.settings.base_url!r},"
+                    f" remote.model={self.settings.model!r}: the server says {said}"
+                ) from None
+            kind = "question" if error.status_code in _UNFIT else "status"
+            raise RemoteError(kind, said) from None
+        except self._openai.OpenAIError as error:
+            raise RemoteError("reply", self._short(error)) from None
+
+    def _short(self, error: BaseException) -> str:
+        """One line. A server may quote the key that it was given."""
+        line = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_SHOWN]
+        return line.replace(self._key, "[key]") if self._key else line
+
+
+def _is_illness(kind: type[BaseException], error: BaseException) -> bool:
+    """Whether an exception says that the server is not well."""
+    return isinstance(error, RemoteError) and error.kind != "question"
+
+
+def _read_key(variable: str) -> str:
+    if not variable:
+        return ""
+    key = os.environ.get(variable, "")
+    if not key:
+        raise RemoteSetupError(
+            f"remote.key_variable={variable!r}: expected an environment variable that holds the key"
+        )
+    return key
+
+
+def _request(question: Question, settings: RemoteSettings) -> dict:
+    """A tool's result goes as the user's: without native calls no server knows another place."""
+    values = {
+        "max_tokens": question.max_new_tokens,
+        "max_completion_tokens": question.max_new_tokens,
+        "temperature": question.temperature,
+        "top_p": question.top_p,
+        "seed": question.seed,
+    }
+    messages = [
+        {"role": "user" if said.role == "tool" else said.role, "content": said.content}
+        for said in question.messages
+    ]
+    chosen = {name: values[name] for name in settings.fields}
+    return {"model": settings.model, "messages": messages, **chosen}
+
+
+def _read(content: bytes) -> _Completion:
+    try:
+        completion = msgspec.json.decode(content, type=_Completion)
+    except msgspec.DecodeError as error:
+        raise RemoteError("reply", f"{error} in {content[:_MOST_SHOWN]!r}") from None
+    if not completion.choices:
+        raise RemoteError("reply", "an answer without choices")
+    return completion
+
+
+def _outcome(future: Future[Reply]) -> Reply | RemoteError:
+    try:
+        return future.result()
+    except RemoteError as error:
+        return error
