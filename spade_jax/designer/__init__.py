@@ -1,4 +1,4 @@
-from spade_jax.designer.curriculum import active_skills, draw_pool, requests
+from spade_jax.designer.curriculum import active_skills, requests
 from spade_jax.designer.design import (
     DesignRequest,
     DesignSettings,
@@ -26,7 +26,6 @@ __all__ = [
     "active_skills",
     "check_skills",
     "designer_prompt",
-    "draw_pool",
     "is_verbatim",
     "reject_degenerate",
     "repeat_share",
