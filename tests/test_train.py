@@ -274,11 +274,11 @@ def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path)
 def test_a_folder_is_a_pool_without_a_designer(finished, tmp_path):
     """One run's environments are the next one's."""
     whole, _, shared = finished
-    workdir, size = tmp_path / "folder", len(accepted_records(whole))
+    workdir, size = tmp_path / "folder", len(records_of(whole, None, "off_skill"))
     given = {"curriculum.source": "folder", "curriculum.folder": whole / "environments"}
     rest = {"curriculum.num_envs": 2, "steps": 2, "warm_start.path": whole}
     printed = run(workdir, **{**shared, **given, **rest})
-    assert f"{6 * STEPS - size} of {6 * STEPS} rejected" in printed
+    assert f"{6 * STEPS - size} of {6 * STEPS} environments rejected:" in printed
     rows = read_metrics(workdir)[1:]
     assert [row["pool/size"] for row in rows] == [size, size]
     assert [row["pool/left"] for row in rows] == [size - 2, size - 4]
@@ -378,9 +378,13 @@ def test_two_processes_train_as_one(finished, tmp_path):
 
 
 def accepted_records(workdir):
+    return records_of(workdir, None)
+
+
+def records_of(workdir, *stages):
     files = sorted((workdir / "environments").glob("*.json"))
     records = [json.loads(file.read_text()) for file in files]
-    return [record for record in records if record["stage"] is None]
+    return [record for record in records if record["stage"] in stages]
 
 
 def start(arguments):

@@ -2,7 +2,7 @@
 
 Each `NAME.py` is one; `NAME.hint`, or the "hint" of `NAME.json`, tells how to play it, and the
 "levels" of `NAME.json` how hard it can be (see `graded`). The `environments/` of a run is such a
-folder: what that run rejected is left out.
+folder: what that run rejected is left out, unless it was only not what had been asked for.
 """
 
 import pathlib
@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from spade_jax.curricula.graded import Graded, GradedError, graded
+
+SOUND = (None, "off_skill")  # stages of a run's record that say nothing against an environment
 
 Rejections = dict[str, str]  # name -> "stage: reason"
 
@@ -45,7 +47,7 @@ def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
     found, rejections = [], {}
     for path in sorted(folder.glob("*.py")):
         record = _record(path.with_suffix(".json"))
-        if stage := record.get("stage"):
+        if (stage := record.get("stage")) not in SOUND:
             rejections[path.stem] = f"{stage}: {record.get('reason', '')}"
             continue
         try:

@@ -3,12 +3,11 @@
 A new source is one class here and its line in `SOURCES`.
 """
 
+import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-import rich
 from ml_collections import ConfigDict
-from rich.markup import escape
 
 from spade_jax import seeding, statistics
 from spade_jax.curricula import (
@@ -249,7 +248,7 @@ def _environment(
 
 def _read(config: ConfigDict) -> tuple[list[Graded], Rejections]:
     try:
-        return read_folder(config.curriculum.folder)
+        return read_folder(pathlib.Path(config.curriculum.folder))
     except FolderError as error:
         raise PoolError(f"curriculum.folder: {error}") from error
 
@@ -279,7 +278,7 @@ def _checked(
         else:
             rejections[each.name] = f"{draft.stage}: {draft.reason}"
     if rejections:
-        rich.print(f"[yellow]{len(rejections)} of {len(usable) + len(rejections)} rejected[/]:")
+        print(f"{len(rejections)} of {len(usable) + len(rejections)} environments rejected:")
         for name, reason in sorted(rejections.items()):
-            rich.print(f"  {escape(name)}: {escape(reason)}")
+            print(f"  {name}: {reason}")
     return usable

@@ -22,8 +22,9 @@ class Sum_Environment(VerifiableEnvironment):
         self.rewards = (wrong_format, wrong_answer)
 
     def _generate(self):
-        assert self.parameter["count"] >= 2
-        self.parameter["numbers"] = [random.randint(100, 900) for _ in range(self.parameter["count"])]
+        count = self.parameter["count"]
+        assert count >= 2
+        self.parameter["numbers"] = [random.randint(100, 900) for _ in range(count)]
         self.parameter["reference_answer"] = sum(self.parameter["numbers"])
 
     def _prompt_generate(self):
@@ -81,7 +82,8 @@ class GuessGame(Env):
         if int(given) == self.number:
             return "Yes", TextArenaGameReward.success_reward, True, False, {}
         sign = "lower" if int(given) > self.number else "higher"
-        return sign, TextArenaGameReward.internal_step_reward, False, self.turn >= self.max_turns, {}
+        over = self.turn >= self.max_turns
+        return sign, TextArenaGameReward.internal_step_reward, False, over, {}
 '''
 CONTRACT = """
 class CopyEnv:

@@ -48,7 +48,8 @@ class TestSlidingWindow:
         assert observed(self.controller, {}, *played)["a"].level == 0  # 17 of 20
 
     def test_nobody_rises_above_the_hardest_level(self):
-        standings = observed(self.controller, {"b": Standing(level=1)}, (Pick("b", 1), wins(10, 10)))
+        standings = {"b": Standing(level=1)}
+        observed(self.controller, standings, (Pick("b", 1), wins(10, 10)))
         assert standings["b"] == Standing(level=1)
 
     def test_picks_are_environments_at_random_and_levels_of_the_window(self):

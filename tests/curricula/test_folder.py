@@ -14,7 +14,7 @@ def test_files_come_in_the_order_of_their_names_with_what_lies_beside_them(tmp_p
     (tmp_path / "a.py").write_text(RLVE)
     (tmp_path / "a.json").write_text(json.dumps({"levels": [{"count": 2}], "skill": "sums"}))
     (tmp_path / "c.py").write_text(GEM)
-    (tmp_path / "c.json").write_text(json.dumps({"hint": "halve", "stage": None}))
+    (tmp_path / "c.json").write_text(json.dumps({"hint": "halve", "stage": "off_skill"}))
     (tmp_path / "notes.txt").write_text("not one")
     found, rejections = read_folder(tmp_path)
     assert [(each.name, each.dialect, each.hint, each.skill) for each in found] == [
