@@ -148,7 +148,7 @@ def _drop(section: ConfigDict, records: Records, live: Sequence[Environment]) ->
         low, high = section.lifecycle_band
         easy = sum(mean > high for mean in known.dropped.values())
         raise PoolError(
-            f"curriculum.lifecycle: no environment is left after step {records.step}; of "
+            f"curriculum.lifecycle: no environment is left after step {records.step + 1}; of "
             f"{len(known.dropped)}, {easy} had a mean return above {high} and "
             f"{len(known.dropped) - easy} below {low} over {section.lifecycle_plays} plays or more"
         )
