@@ -113,6 +113,25 @@ def get_config() -> ConfigDict:
     c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
     # the designer is told how the agent does at the skill, as far as memory.enabled knows
     c.curriculum.difficulty_hints = False
+    # where live environments come from, spade_jax/cycle/sources.py: "designer"; "pool", as
+    # fixed_pool > 0 alone; "folder", written in advance; "adaptive", of adjustable difficulty
+    c.curriculum.source = "designer"
+    c.curriculum.folder = ""  # *.py of the last two; for "adaptive" empty: the seed library
+    c.curriculum.lifecycle = False  # True: "pool" and "folder" drop what teaches nothing
+    c.curriculum.lifecycle_band = (0.1, 0.9)  # mean returns of an environment that stays
+    c.curriculum.lifecycle_plays = 32  # at least, before an environment is judged (again)
+    c.curriculum.replay_envs = 0  # retired environments that each step plays again
+    c.curriculum.archive_size = 200  # retired environments kept for that, of all difficulties
+    c.curriculum.adaptive = ConfigDict()  # spade_jax/curricula/controllers.py
+    c.curriculum.adaptive.controller = "sliding_window"  # or "learning_potential"
+    c.curriculum.adaptive.success = 1.0  # return from which a play has succeeded
+    c.curriculum.adaptive.width = 4  # sliding window: levels that are played, the top ones
+    c.curriculum.adaptive.attempts = 128  # plays at the top level before it is judged: tau_num
+    c.curriculum.adaptive.promote = 0.9  # share of them that must succeed
+    c.curriculum.adaptive.levels = 8  # learning potential: of each environment
+    c.curriculum.adaptive.fast = 0.35  # weight of a new accuracy in its two averages
+    c.curriculum.adaptive.slow = 0.15
+    c.curriculum.adaptive.greedy = 0.5  # share of picks by potential; the others are random
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss

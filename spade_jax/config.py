@@ -92,6 +92,18 @@ RULES: tuple[Rule, ...] = (
     ),
     _at_least("curriculum.fixed_pool", 0),
     _choice("curriculum.domain", DOMAINS),
+    _choice("curriculum.source", ("designer", "pool", "folder", "adaptive")),
+    (
+        "curriculum.lifecycle_band", lambda v: len(v) == 2 and -1 <= v[0] < v[1] <= 1,
+        "two rising returns in [-1, 1]",
+    ),
+    _at_least("curriculum.lifecycle_plays", 1),
+    _at_least("curriculum.replay_envs", 0),
+    _at_least("curriculum.archive_size", 1),
+    _choice("curriculum.adaptive.controller", ("sliding_window", "learning_potential")),
+    *(_at_least(f"curriculum.adaptive.{key}", 1) for key in ("width", "attempts", "levels")),
+    *(_share(f"curriculum.adaptive.{key}") for key in ("promote", "fast", "slow", "greedy")),
+    ("curriculum.adaptive.success", lambda v: -1 <= v <= 1, "in [-1, 1]"),
     _choice("designer.reward", REWARDS),
     _at_least("designer.delay", 1),
     _at_least("designer.temperature", 0),
@@ -270,11 +282,7 @@ def _relations(c: ConfigDict):
         "designer.plateau_low", low, 0 <= low <= high,
         f"between 0 and designer.plateau_high={high}",
     )  # fmt: skip
-    pool = c.curriculum.fixed_pool
-    yield (
-        "curriculum.fixed_pool", pool, pool == 0 or pool >= c.curriculum.num_envs,
-        f"0 or at least curriculum.num_envs={c.curriculum.num_envs}",
-    )  # fmt: skip
+    yield from _curriculum(c.curriculum)
     for role in ("designer", "agent"):
         tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
         yield (
@@ -336,6 +344,36 @@ def _relations(c: ConfigDict):
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
+
+
+def _curriculum(section: ConfigDict):
+    """What each source of environments needs."""
+    pool, source, count = section.fixed_pool, section.source, section.num_envs
+    yield (
+        "curriculum.fixed_pool", pool, pool == 0 or pool >= count,
+        f"0 or at least curriculum.num_envs={count}",
+    )  # fmt: skip
+    given = source == "designer" or (pool > 0) == (source == "pool")
+    size = f"at least curriculum.num_envs={count}" if source == "pool" else "0"
+    yield "curriculum.fixed_pool", pool, given, f"{size}, as curriculum.source={source}"
+    yield (
+        "curriculum.folder", section.folder, source != "folder" or bool(section.folder),
+        "a folder of environments, as curriculum.source=folder",
+    )  # fmt: skip
+    yield (
+        "curriculum.folder", section.folder, source in ("folder", "adaptive") or not section.folder,
+        f"nothing, as curriculum.source={source}",
+    )  # fmt: skip
+    persistent = source in ("pool", "folder") or pool > 0
+    yield (
+        "curriculum.lifecycle", section.lifecycle, persistent or not section.lifecycle,
+        "False, as no pool persists",
+    )  # fmt: skip
+    retires = section.lifecycle or (source == "designer" and not pool)
+    yield (
+        "curriculum.replay_envs", section.replay_envs, retires or not section.replay_envs,
+        "0, as no environment retires: designs do, and those that curriculum.lifecycle drops",
+    )  # fmt: skip
 
 
 def _distributed(section: ConfigDict):

@@ -334,6 +334,51 @@ def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path)
     assert not any("designer/designs" in row for row in rows)
 
 
+def test_a_folder_is_a_pool_without_a_designer(finished, tmp_path):
+    """One run's environments are the next one's."""
+    whole, _, shared = finished
+    workdir, size = tmp_path / "folder", len(records_of(whole, None, "off_skill"))
+    given = {"curriculum.source": "folder", "curriculum.folder": whole / "environments"}
+    rest = {"curriculum.num_envs": 2, "steps": 2, "warm_start.path": whole}
+    printed = run(workdir, **{**shared, **given, **rest})
+    assert f"{6 * STEPS - size} of {6 * STEPS} environments rejected:" in printed
+    rows = read_metrics(workdir)[1:]
+    assert [row["pool/size"] for row in rows] == [size, size]
+    assert [row["pool/left"] for row in rows] == [size - 2, size - 4]
+    assert [row["agent/episodes"] for row in rows] == [8, 8]  # with and without the hint
+    assert not any(name.startswith(("sampler/designer", "designer/grad")) for name in rows[0])
+
+
+def test_an_empty_folder_stops_a_run_before_its_warm_start(tmp_path):
+    (tmp_path / "environments").mkdir()
+    given = {"curriculum.source": "folder", "curriculum.folder": tmp_path / "environments"}
+    done = subprocess.run(
+        command(tmp_path / "run", **given), capture_output=True, text=True, timeout=WALL,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "at least curriculum.num_envs=6" in done.stderr
+    assert not (tmp_path / "run" / "warm_start" / "checkpoints").exists()
+
+
+def test_adaptive_levels_rise_and_a_resumed_run_draws_alike(finished, tmp_path):
+    whole, _, shared = finished
+    easy = {f"curriculum.adaptive.{key}": value for key, value in
+            {"attempts": 2, "promote": 0.0, "success": -1.0}.items()}  # fmt: skip
+    given = {"curriculum.source": "adaptive", "warm_start.path": whole, **easy}
+    runs = {}
+    for name, stops in (("whole", (3,)), ("resumed", (1, 3))):
+        for steps in stops:
+            run(tmp_path / name, **{**shared, **given, "steps": steps})
+        runs[name] = read_metrics(tmp_path / name)[1:]
+    assert [row["pool/size"] for row in runs["whole"]] == [16, 16, 16]
+    assert [row["agent/episodes"] for row in runs["whole"]] == [12, 12, 12]
+    assert runs["whole"][0]["adaptive/top_level"] == 0 < runs["whole"][-1]["adaptive/top_level"]
+    assert "agent/win_rate_hint" not in runs["whole"][0]
+    assert comparable(runs["resumed"])[-1]["agent/win_rate"] == runs["whole"][-1]["agent/win_rate"]
+    for row, other in zip(comparable(runs["resumed"]), comparable(runs["whole"]), strict=True):
+        assert row.items() <= other.items() or other.items() <= row.items()
+
+
 def test_eval_generate_and_play_work_on_a_finished_run(finished):
     workdir, _, shared = finished
     assert "eval/dev/greedy/all" in run(workdir, "--mode=eval", **shared)
@@ -396,9 +441,13 @@ def test_two_processes_train_as_one(finished, tmp_path):
 
 
 def accepted_records(workdir):
+    return records_of(workdir, None)
+
+
+def records_of(workdir, *stages):
     files = sorted((workdir / "environments").glob("*.json"))
     records = [json.loads(file.read_text()) for file in files]
-    return [record for record in records if record["stage"] is None]
+    return [record for record in records if record["stage"] in stages]
 
 
 def start(arguments):

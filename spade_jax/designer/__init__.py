@@ -1,6 +1,6 @@
 from spade_jax.designer.advice import UNKNOWN, Answer, Ask, asking_model, asking_server
 from spade_jax.designer.coverage import coverage, entropy, novelty, repeat_share
-from spade_jax.designer.curriculum import active_skills, draw_pool, requests
+from spade_jax.designer.curriculum import active_skills, requests
 from spade_jax.designer.design import (
     DesignRequest,
     DesignSettings,
@@ -54,7 +54,6 @@ __all__ = [
     "check_skills",
     "coverage",
     "designer_prompt",
-    "draw_pool",
     "entropy",
     "is_verbatim",
     "novelty",

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from spade_jax import seeding
 from spade_jax.designer.design import DesignRequest
-from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Memory
 from spade_jax.grounding import DocumentSampler
 
@@ -44,21 +43,3 @@ def requests(
         sample_seed = seed_of(f"{name} design")
         wanted.append(DesignRequest(name, skill, document, examples, sample_seed, difficulty))
     return wanted
-
-
-def draw_pool(
-    pool: Sequence[Environment], count: int, seed: int, step: int
-) -> list[Environment]:
-    """`count` environments of a fixed pool for this step, their returns cleared; one walk over
-    shuffled passes, so the pool is exhausted before an environment returns."""
-    chosen: dict[str, Environment] = {}
-    position = step * count
-    while len(chosen) < count:
-        turn, index = divmod(position, len(pool))
-        order = seeding.generator(seed, "pool", turn).permutation(len(pool))
-        chosen.setdefault(pool[order[index]].name, pool[order[index]])
-        position += 1
-    for environment in chosen.values():
-        environment.born = step
-        environment.windows, environment.hint_returns, environment.faults = [], [], 0
-    return list(chosen.values())

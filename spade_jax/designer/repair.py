@@ -47,7 +47,10 @@ class Conversations:
         Returns:
             Those that answered.
         """
-        rejected = [d for d in designs if not d.accepted and d.stage not in HOPELESS]
+        rejected = [
+            d for d in designs
+            if not (d.accepted or d.excused or d.stage in HOPELESS)
+        ]  # fmt: skip
         tasks = []
         for design in rejected:
             complaint = self._prompts.render(

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 from spade_jax import rooms as rooms_lib
 from spade_jax import seeding
+from spade_jax.curricula import FolderError, GradedError, read_file
 from spade_jax.cycle import make_designs
 from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.language import Language
@@ -84,7 +85,11 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     _require_one_process(options.hosts, "--mode=play")
     require_model(config, workdir)
     path = pathlib.Path(options.env)
-    hint = _hint_beside(path)
+    try:
+        environment = read_file(path)
+    except (FolderError, GradedError) as error:
+        raise ModeError(f"--env={path}: {error}") from error
+    hint = environment.hint
     arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
     seed = seeding.derive(config.seed, "play", path.name)
     plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
@@ -93,7 +98,7 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
         agent.temperature, agent.max_turns, agent.max_new_tokens, agent.top_k, agent.top_p
     )
     with _player(config, workdir) as player:
-        (episodes,) = player.play([Program(path.read_text(), False, plays)], settings)
+        (episodes,) = player.play([Program(environment.source(), False, plays)], settings)
     for (label, _), episode in zip(arms, episodes, strict=True):
         print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
         if episode.error is not None:
@@ -164,11 +169,3 @@ def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str)
     limit = "designer.max_new_tokens" if len(sampled) == budget else "sampler.designer.max_len"
     print("" if ended else f"\n[cut at {limit}]")
     return 0
-
-
-def _hint_beside(path: pathlib.Path) -> str | None:
-    if (text := path.with_suffix(".hint")).is_file():
-        return text.read_text().strip()
-    if (record := path.with_suffix(".json")).is_file():
-        return msgspec.json.decode(record.read_bytes()).get("hint") or None
-    return None

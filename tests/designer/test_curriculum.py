@@ -2,16 +2,13 @@
 
 from spade_jax import seeding
 from spade_jax.designer import (
-    Environment,
     Memory,
     MemorySettings,
     Record,
     active_skills,
-    draw_pool,
     requests,
 )
 from spade_jax.grounding import Document
-from spade_jax.rollout import Trajectory
 
 
 class Documents:
@@ -71,18 +68,3 @@ def test_the_draw_is_a_function_of_the_design_s_name():
     one = requests(["7-3"], ["a"], None, memory, 1.0, seed_of)
     two = requests(["7-2", "7-3"], ["a"], None, memory, 1.0, seed_of)
     assert one[0].examples == two[1].examples and one[0].sample_seed == two[1].sample_seed
-
-
-def test_a_fixed_pool_is_exhausted_before_an_environment_returns():
-    pool = [Environment(f"p{k}", "a", None, "", 0, Trajectory()) for k in range(10)]
-    names = [[e.name for e in draw_pool(pool, 4, 0, step)] for step in range(5)]
-    flat = [name for chosen in names for name in chosen]
-    assert sorted(flat[:10]) == sorted(e.name for e in pool)
-    assert all(len(set(chosen)) == 4 for chosen in names)
-    assert [[e.name for e in draw_pool(pool, 4, 0, step)] for step in range(5)] == names
-
-
-def test_a_drawn_environment_starts_its_plays_anew():
-    pool = [Environment("p", "a", None, "", 0, Trajectory(), hint_returns=[1.0], faults=2)]
-    (drawn,) = draw_pool(pool, 1, 0, 7)
-    assert (drawn.born, drawn.hint_returns, drawn.windows, drawn.faults) == (7, [], [], 0)
