@@ -140,8 +140,10 @@ def check_reset(value: Any, limit: int) -> str:
 def check_tools(value: Any) -> str:
     """What `get_tools` returned, as JSON that `tool_schemas` reads. Raises EnvError, and TypeError,
     ValueError or RecursionError for what JSON cannot hold."""
-    if not isinstance(value, list | tuple):
+    if type(value) not in (list, tuple):
         raise EnvError("contract", f"get_tools must return a list, not {_kind(value)}")
+    if not value:
+        raise EnvError("contract", "get_tools gives no tool; a game has no such method")
     if len(value) > MOST_TOOLS:
         raise EnvError("limits", f"{len(value)} tools, at most {MOST_TOOLS} allowed")
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -219,7 +221,7 @@ def _tool_results(value: Any, observation: str, limit: int) -> tuple[str, ...] |
     """An empty list is as good as none: no call was answered."""
     if value is None:
         return None
-    if not isinstance(value, list | tuple):
+    if type(value) not in (list, tuple):
         raise EnvError("contract", f'info["tool_results"] must be a list, not {_kind(value)}')
     if len(value) > MOST_RESULTS:
         raise EnvError("limits", f"{len(value)} tool results, at most {MOST_RESULTS} allowed")

@@ -22,6 +22,7 @@ from sandbox_runner.types import EnvError
 
 MOST_CALLS = 16  # of one reply that are answered each; the others share one text
 MOST_BYTES = 30_000  # of all the results of one reply, in UTF-8
+ERROR = "Error:"  # how the answer to a wrong call starts
 _OPEN, _CLOSE = "<answer>", "</answer>"
 _FORMAT = (
     'Reply with <tool_call>{"name": ..., "arguments": {...}}</tool_call> '
@@ -85,6 +86,13 @@ class ToolUseEnv:
         self._state: dict[str, Any] = {}
         self._expected_answer: Any = ""
 
+    def reset(self, seed: int | None = None) -> tuple[str, dict]:
+        """For a subclass's `reset` to call first, if it likes: `begin`, and nothing to show yet."""
+        if type(self).reset is ToolUseEnv.reset:
+            raise NotImplementedError("the environment has no reset of its own")
+        self.begin()
+        return "", {}
+
     def _forget_turns(self) -> None:
         """Also makes what a subclass's constructor has not made."""
         self.turn_count = 0
@@ -101,7 +109,7 @@ class ToolUseEnv:
         if type(self).execute_tool is ToolUseEnv.execute_tool:
             for name in self._tools:
                 if not callable(getattr(self, f"tool_{name}", None)):
-                    raise EnvError("contract", f"_tools names {name!r:.80}, but no method tool_")
+                    raise EnvError("contract", f"_tools has {name!r:.80}, without a tool_ method")
         return [
             {
                 "type": "function",
@@ -122,7 +130,7 @@ class ToolUseEnv:
         try:
             output, returncode = self._call_tool(name, arguments), 0
         except _WrongCall as error:
-            output, returncode = f"Error: {error}", 1
+            output, returncode = f"{ERROR} {error}", 1
         self._call_history.append(
             {"name": name, "arguments": arguments, "output": output, "returncode": returncode}
         )
@@ -138,6 +146,8 @@ class ToolUseEnv:
             inspect.signature(method).bind(**arguments)
         except TypeError as error:
             raise _WrongCall(f"{name}: {error}") from None
+        except ValueError:  # some built-in functions do not tell theirs
+            pass
         try:
             result = method(**arguments)
             if isinstance(result, str):
@@ -152,36 +162,36 @@ class ToolUseEnv:
     def step(self, action: str) -> Step:
         """Calls are made first, in their order, then the last answer outside of them is checked.
 
-        `info` has "malformed", and "tool_results" for a reply that calls and does not answer.
+        `info` has "malformed", and "tool_results" for a reply that calls.
         """
         self.turn_count += 1
         cut = self.turn_count >= self.max_turns
         calls, outside = split_reply(action)
         answer = last_answer(outside)
         results = self._results(calls)
-        broken = any(isinstance(call, MalformedCall) for call in calls)
-        if answer is not None:
-            text, reward, terminated = self._check_answer(answer)
-            observation = "\n".join([*results, text])
-            return observation, reward, terminated, cut and not terminated, {"malformed": broken}
-        if not calls:
+        if not calls and answer is None:
             return _FORMAT, 0.0, False, cut, {"malformed": True}
-        info = {"tool_results": results, "malformed": broken}
-        return "\n".join(results), 0.0, False, cut, info
+        info: dict[str, Any] = {"malformed": any(isinstance(c, MalformedCall) for c in calls)}
+        if calls:
+            info["tool_results"] = results
+        if answer is None:
+            return "\n".join(results), 0.0, False, cut, info
+        text, reward, terminated = self._check_answer(answer)
+        return "\n".join([*results, text]), reward, terminated, cut and not terminated, info
 
     def _results(self, calls: list[ToolCall | MalformedCall]) -> list[str]:
         """One text per call, made of characters that can be sent, together of bounded size."""
         results, room = [], MOST_BYTES
         for call in calls[:MOST_CALLS]:
             if isinstance(call, MalformedCall):
-                output = f"Error: not a tool call: {call.reason}. {_FORMAT}"
+                output = f"{ERROR} not a tool call: {call.reason}. {_FORMAT}"
             else:
                 output = str(self.execute_tool(call.name, dict(call.arguments))["output"])
             results.append(_clipped(output, room))
             room = max(0, room - len(results[-1].encode()))
         if len(calls) > MOST_CALLS:
             left = len(calls) - MOST_CALLS
-            results.append(f"Error: {left} more calls were not made; at most {MOST_CALLS} are.")
+            results.append(f"{ERROR} {left} more calls were not made; at most {MOST_CALLS} are.")
         return results
 
     def _check_answer(self, answer: str) -> tuple[str, float, bool]:

@@ -25,7 +25,7 @@ class Limits:
     process_cpu: float = 600.0  # whole life of a child; a kernel limit
     sleep_wall: float = 2.0
     call_wall: float = 300.0
-    observation_bytes: int = 64 * 1024
+    observation_bytes: int = 64 * 1024  # with the tools of a reset or the tool results of a step
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
     print_bytes: int = 10_000_000
     total_bytes: int = 0  # memory of all children together; 0 for half of the machine's
@@ -76,10 +76,10 @@ class Observation(msgspec.Struct, frozen=True):
 class StepResult(msgspec.Struct, frozen=True):
     """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget.
 
-    `tool_results` are the texts that answer the calls of a reply, in their order; `observation` is
-    these texts joined by newlines. None for any other reply, also one that calls and answers: its
-    results and what the answer brought stand in `observation`. `malformed`: the reply broke the
-    format, by a call that is none or by neither calling nor answering.
+    `tool_results` are the texts that answer the calls of a reply, in their order, None for a reply
+    without calls. `observation` is these texts joined by newlines; after another newline follows
+    what else the reply brought, if it also answered. `malformed`: the reply broke the format, by a
+    call that is none or by neither calling nor answering.
     """
 
     observation: str

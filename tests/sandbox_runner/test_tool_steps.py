@@ -82,6 +82,7 @@ def test_results_follow_the_turn_of_each_session(pool):
     [
         ("None", "contract", "a list, not NoneType"),
         ("{'f': 1}", "contract", "a list, not dict"),
+        ("[]", "contract", "gives no tool"),
         ("['f']", "contract", "JSON objects"),
         ("[{'name': 'f'}]", "contract", '"type": "function"'),
         ("[{'type': 'function', 'function': {}}]", "contract", "named None"),
@@ -116,9 +117,17 @@ def test_tools_that_are_none_are_the_environments_fault(play, tools, stage, expe
     ],
 )
 def test_a_wrong_info_is_the_environments_fault(play, info, stage):
-    start, error = play(BARE.replace("{tools}", "[]").replace("{info}", info), "x")
-    assert start == Observation("go") and isinstance(error, EnvError)
+    tools = [schema()]
+    start, error = play(BARE.replace("{tools}", str(tools)).replace("{info}", info), "x")
+    assert start == Observation("go", tuple(tools)) and isinstance(error, EnvError)
     assert error.stage == stage
+
+
+def test_lies_about_tools_end_nothing_but_the_program(play, program):
+    (error,) = play(program("hostile/lying_tools"))
+    assert isinstance(error, EnvError) and error.stage in ("limits", "contract")
+    _, error = play(program("hostile/lying_tool_results"), "x")
+    assert error.stage == "contract" and "not Results" in error.detail
 
 
 def test_all_else_in_info_stays_behind():
