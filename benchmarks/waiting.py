@@ -92,10 +92,10 @@ class IdsChat:
         words = vocab - LAST_WORDS - FIRST_WORD
         self._message = [FIRST_WORD + 7 * i % words for i in range(width)]
 
-    def open(self, messages) -> list[int]:
+    def open(self, messages, tools=()) -> list[int]:
         return self._message * len(messages)
 
-    def resume(self, row, messages) -> tuple[int, list[int]]:
+    def resume(self, row, messages, tools=()) -> tuple[int, list[int]]:
         return len(row), list(self._message)
 
     def decode(self, tokens) -> str:

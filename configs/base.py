@@ -5,6 +5,7 @@ are errors. Values are checked in `spade_jax/config.py` before anything expensiv
 """
 
 from ml_collections import ConfigDict
+from ml_collections.config_dict import placeholder
 
 
 def get_config() -> ConfigDict:
@@ -12,7 +13,7 @@ def get_config() -> ConfigDict:
     c.seed = 0
     c.steps = 400  # iterations, each with one optimizer step
     c.compilation_cache = ""  # folder of compiled programs; empty: WORKDIR/compilation_cache
-    c.prompts = "compact"  # folder under spade_jax/prompts
+    c.prompts = "compact"  # folder under spade_jax/prompts: "compact", "chat", "full"
 
     c.model = ConfigDict()
     c.model.preset = "tiny"  # spade_jax/models/config.py: PRESETS
@@ -76,7 +77,7 @@ def get_config() -> ConfigDict:
 
     c.grounding = ConfigDict()
     c.grounding.enabled = True  # ABLATION: False designs without documents
-    # "bundled", "machine", "jsonl:PATH", "tfds:NAME:SPLIT[:FIELD]"
+    # "bundled", "bundled:tool_use", "machine", "jsonl:PATH", "tfds:NAME:SPLIT[:FIELD]"
     c.grounding.sources = ("bundled",)
     c.grounding.weights = (1.0,)
     c.grounding.max_words = 6000
@@ -109,6 +110,28 @@ def get_config() -> ConfigDict:
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
+    c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
+    # the designer is told how the agent does at the skill, as far as memory.enabled knows
+    c.curriculum.difficulty_hints = False
+    # where live environments come from, spade_jax/cycle/sources.py: "designer"; "pool", as
+    # fixed_pool > 0 alone; "folder", written in advance; "adaptive", of adjustable difficulty
+    c.curriculum.source = "designer"
+    c.curriculum.folder = ""  # *.py of the last two; for "adaptive" empty: the seed library
+    c.curriculum.lifecycle = False  # True: "pool" and "folder" drop what teaches nothing
+    c.curriculum.lifecycle_band = (0.1, 0.9)  # mean returns of an environment that stays
+    c.curriculum.lifecycle_plays = 32  # at least, before an environment is judged (again)
+    c.curriculum.replay_envs = 0  # retired environments that each step plays again
+    c.curriculum.archive_size = 200  # retired environments kept for that, of all difficulties
+    c.curriculum.adaptive = ConfigDict()  # spade_jax/curricula/controllers.py
+    c.curriculum.adaptive.controller = "sliding_window"  # or "learning_potential"
+    c.curriculum.adaptive.success = 1.0  # return from which a play has succeeded
+    c.curriculum.adaptive.width = 4  # sliding window: levels that are played, the top ones
+    c.curriculum.adaptive.attempts = 128  # plays at the top level before it is judged: tau_num
+    c.curriculum.adaptive.promote = 0.9  # share of them that must succeed
+    c.curriculum.adaptive.levels = 8  # learning potential: of each environment
+    c.curriculum.adaptive.fast = 0.35  # weight of a new accuracy in its two averages
+    c.curriculum.adaptive.slow = 0.15
+    c.curriculum.adaptive.greedy = 0.5  # share of picks by potential; the others are random
 
     c.designer = ConfigDict()
     c.designer.train = True  # False: frozen designer, its tokens carry no loss
@@ -145,6 +168,15 @@ def get_config() -> ConfigDict:
     c.designer.s_lp = 0.10
     c.designer.w_front = 0.0
     c.designer.s_front = 0.08
+    c.designer.thinking = placeholder(bool)  # None: as text.chat has it; or True, False
+    # regret at the weights of the regeneration step; False: over the window, as published
+    c.designer.matched_timing = True
+    c.designer.average_fast = 0.98  # weights of the new value in the skills' moving averages
+    c.designer.average_slow = 0.85  # the one that learning_potential compares with
+    c.designer.guards = ("replay",)  # spade_jax/designer/guards.py: GUARDS
+    c.designer.guesses = 3  # different action sequences that a guard replays, each on replay_seeds
+    c.designer.coverage_bonus = 0.0  # times the share of recent records of another kind
+    c.designer.repair_turns = 0  # times that a rejected design is shown why; see invalid_reward
     c.designer.self_judge = False  # after play the model says whether its environment works
     c.designer.self_judge_cost = 0.5  # off the reward where it says no
     c.designer.self_judge_tokens = 1024  # most of that answer, which is greedy
@@ -162,6 +194,10 @@ def get_config() -> ConfigDict:
     c.agent.max_new_tokens = 8192
     c.agent.max_turns = 25
     c.agent.weight = 1.0
+    c.agent.thinking = placeholder(bool)  # likewise
+    c.agent.hint_style = "append"  # to the first observation; or "prepend", or a message: "system"
+    c.agent.mask_malformed = False  # True: malformed replies of tool use carry no loss
+    c.agent.format_bonus = 0.0  # on the return that is trained: + all actions well-formed, - else
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed
@@ -205,6 +241,7 @@ def get_config() -> ConfigDict:
     c.learner.weight_decay = 0.1
     c.learner.grad_clip = 1.0
     c.learner.warmup_steps = 0
+    c.learner.drop_zero_variance = False  # True: groups of equal returns do not count in the mean
 
     c.sandbox = ConfigDict()
     c.sandbox.call_cpu = 1.0  # seconds of CPU per reset, step or solution

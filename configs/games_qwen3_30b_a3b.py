@@ -10,10 +10,10 @@ Time       not run yet: docs/pods.md estimates a step
 Differs    as configs/games_qwen3_4b.py, which also says what to change for more chips
 """
 
-from configs import games_qwen3_4b
+from configs import games_qwen3_4b, sizes
 
 
-def get_config():
+def get_config(size: str = sizes.PUBLISHED):
     c = games_qwen3_4b.get_config()
     c.model.preset = "qwen3_30b_a3b_2507"
     c.model.checkpoint = "models/Qwen3-30B-A3B-Instruct-2507"
@@ -21,4 +21,4 @@ def get_config():
     for role in ("designer", "agent"):
         c.learner[role].rows = 64
     c.warm_start.tokens = 64 * 32_767
-    return c
+    return sizes.fit(c, size)

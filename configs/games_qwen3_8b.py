@@ -10,14 +10,14 @@ Time       not run yet: docs/pods.md estimates a step
 Differs    as configs/games_qwen3_4b.py, which also says what to change for more chips
 """
 
-from configs import games_qwen3_4b
+from configs import games_qwen3_4b, sizes
 
 
-def get_config():
+def get_config(size: str = sizes.PUBLISHED):
     c = games_qwen3_4b.get_config()
     c.model.preset = "qwen3_8b"
     c.model.checkpoint = "models/Qwen3-8B"
     c.text.chat = "qwen3_thinking"
     c.designer.max_new_tokens = 20_000
     c.learner.kl = 0.005
-    return c
+    return sizes.fit(c, size)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from launch import child
 from launch.errors import LaunchError
 
-PREEMPTED = 75  # EX_TEMPFAIL: the run was told to stop, has saved, and wants to be run again
+PREEMPTED = 75  # EX_TEMPFAIL: the run was told to stop, and wants to be run again
 
 
 class State(enum.StrEnum):

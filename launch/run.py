@@ -32,6 +32,7 @@ PARALLEL = flags.DEFINE_integer(
     "max_parallel", None, "Units at once; default: 1 here, all of them on pods.", lower_bound=1
 )
 CONFIG = flags.DEFINE_string("config", None, "Recipe instead of the sweep's own.")
+SIZE = flags.DEFINE_string("size", None, "Of the recipes: one of configs/sizes.py, as tiny.")
 SET = flags.DEFINE_multi_string("set", [], "KEY=VALUE: a setting of every unit.")
 FOLDER = flags.DEFINE_string(
     "folder", None, "Logs, records and rendered files here; default: WORKDIR/launch, for a bucket "
@@ -63,14 +64,19 @@ def chosen_sweep() -> tuple[Sweep, dict[str, str]]:
     """The sweep with its recipe, and the settings given for every unit."""
     sweep = SWEEPS[SWEEP.value]
     if CONFIG.value:
+        if sweep.recipes:
+            raise LaunchError(f"--config: the arms of --sweep={SWEEP.value} have their own recipes")
         sweep = dataclasses.replace(sweep, config=CONFIG.value)
+    if SIZE.value:
+        sweep = sweep.sized(SIZE.value)
     changes = {}
     for pair in SET.value:
         key, equals, value = pair.partition("=")
         if not equals:
             raise LaunchError(f"--set={pair}: expected KEY=VALUE")
         changes[key] = value
-    check_settings(sweep.config, (*sweep.settings(), *changes))
+    for arm, overrides in sweep.arms.items():
+        check_settings(sweep.recipe(arm), (*sweep.common, *overrides, *changes))
     return sweep, changes
 
 

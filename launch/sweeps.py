@@ -13,6 +13,7 @@ class Sweep:
     """Attributes:
     config: recipe file.
     arms: name of the arm -> overrides of config keys.
+    recipes: name of the arm -> recipe file, for arms that do not run `config`.
     seeds: runs per arm.
     common: overrides of every arm.
     share_warm_start: a run of its own per seed trains the warm start that the seed's arms take.
@@ -23,6 +24,15 @@ class Sweep:
     seeds: tuple[int, ...] = (0,)
     common: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     share_warm_start: bool = False
+    recipes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def recipe(self, arm: str) -> str:
+        return self.recipes.get(arm, self.config)
+
+    def sized(self, size: str) -> "Sweep":
+        """The same sweep of recipes at a size of configs/sizes.py."""
+        recipes = {arm: f"{recipe}:{size}" for arm, recipe in self.recipes.items()}
+        return dataclasses.replace(self, config=f"{self.config}:{size}", recipes=recipes)
 
     def settings(self) -> set[str]:
         """The config keys that it changes."""
@@ -43,6 +53,12 @@ STUDY = Sweep(
     share_warm_start=True,
 )
 
+# What the paper takes away from its 30B games recipe, one at a time.
+ABLATIONS = (
+    "no corpus", "no memory", "no designer training no memory", "two skills",
+    "solve rate",
+)  # fmt: skip
+
 SWEEPS: Mapping[str, Sweep] = {
     "single": Sweep(config="configs/tiny.py", arms={"run": {}}),
     "seeds": Sweep(config="configs/tiny.py", arms={"run": {}}, seeds=(0, 1, 2, 3, 4)),
@@ -61,5 +77,10 @@ SWEEPS: Mapping[str, Sweep] = {
         config="configs/tiny.py",
         arms={name: {"designer.reward": name} for name in ("blend", "regret", "plateau")},
         seeds=(0, 1, 2),
+    ),
+    "paper_ablations": Sweep(
+        config="configs/games_qwen3_30b_a3b.py",
+        arms=dict.fromkeys(("full", *ABLATIONS), {}),
+        recipes={arm: f"configs/ablations/{arm.replace(' ', '_')}.py" for arm in ABLATIONS},
     ),
 }

@@ -54,10 +54,13 @@ def units(sweep: Sweep, workdir: str, changes: Mapping[str, Any] | None = None) 
     # With the runs, not on a host: a slice that is asked for again finds its programs there.
     common = {**sweep.common, "compilation_cache": f"{seen}/compilation_cache"}
 
-    def unit(name: str, overrides: Mapping[str, Any], *more: str, after: str | None = None):
+    def unit(
+        name: str, overrides: Mapping[str, Any], *more: str, after: str | None = None,
+        recipe: str = sweep.config,
+    ):  # fmt: skip
         settings = {**common, **overrides, **(changes or {})}
         flags = (f"--config.{key}={value}" for key, value in settings.items())
-        arguments = (f"--config={sweep.config}", f"--workdir={seen}/{name}", *flags, *more)
+        arguments = (f"--config={recipe}", f"--workdir={seen}/{name}", *flags, *more)
         return Unit(name, f"{root}/{name}", arguments, after)
 
     made = []
@@ -69,16 +72,25 @@ def units(sweep: Sweep, workdir: str, changes: Mapping[str, Any] | None = None) 
     for seed, (arm, overrides) in itertools.product(sweep.seeds, sweep.arms.items()):
         shared = {"warm_start.path": f"{seen}/{warm[seed]}"} if warm[seed] else {}
         settings = {**overrides, "seed": seed, **shared}
-        made.append(unit(arm_name(arm, seed), settings, after=warm[seed]))
+        made.append(
+            unit(arm_name(arm, seed), settings, after=warm[seed], recipe=sweep.recipe(arm))
+        )
     return made
 
 
 def check_settings(config: str, keys: Iterable[str]) -> None:
-    """Raises LaunchError where the recipe is missing or has no such setting."""
+    """Raises LaunchError where the recipe is missing or has no such setting.
+
+    Args:
+        config: a file, or FILE:SIZE as in --config.
+    """
+    file, _, size = config.partition(":")
     try:
-        recipe = runpy.run_path(config)["get_config"]()
+        recipe = runpy.run_path(file)["get_config"](*([size] if size else []))
     except OSError as error:
         raise LaunchError(f"--config={config}: expected a recipe: {error.strerror}") from error
+    except (TypeError, ValueError) as error:
+        raise LaunchError(f"--config={config}: {error}") from error
     for key in keys:
         value = recipe
         try:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from sandbox_runner import protocol
-from sandbox_runner.contract import REWARD_BOUND
+from sandbox_runner.contract import REWARD_BOUND, tool_schemas
 from sandbox_runner.types import EnvError, Limits
 
-STAGES = frozenset({"parse", "load", "contract", "robustness", "limits"})
+STAGES = frozenset({"parse", "load", "contract", "robustness", "limits", "trivial"})
 _DETAIL_CHARACTERS = 500
-_FRAME_EXTRA = 4096
+_FRAME_EXTRA = 4096  # bytes besides the texts: of a turn with the most tool results, 1.3 kB
 
 
 def largest_answer(request: protocol.Request, limits: Limits) -> int:
@@ -18,7 +18,7 @@ def largest_answer(request: protocol.Request, limits: Limits) -> int:
     if type(request) is not protocol.Play:
         return limits.observation_bytes + _FRAME_EXTRA
     texts = sum(len(episode.actions) + 2 for episode in request.episodes)
-    return min(protocol.MAX_FRAME, texts * (limits.observation_bytes + 64) + _FRAME_EXTRA)
+    return min(protocol.MAX_FRAME, texts * (limits.observation_bytes + _FRAME_EXTRA))
 
 
 def check_answer(
@@ -33,9 +33,9 @@ def check_answer(
         stage = answer.stage if answer.stage in STAGES else "robustness"
         detail = " ".join(printable(answer.detail).split())
         return EnvError(stage, detail[:_DETAIL_CHARACTERS])
+    elif isinstance(answer, protocol.Started):
+        _check_start(answer.text, answer.tools, limits)
     elif isinstance(answer, protocol.Text):
-        if answer.text is None and isinstance(request, protocol.Reset):
-            raise protocol.ProtocolError("a reset without an observation")
         _check_size(answer.text or "", limits)
     elif isinstance(answer, protocol.Played):
         _check_played(request, answer, limits)
@@ -59,16 +59,26 @@ def _check_played(request: protocol.Play, answer: protocol.Played, limits: Limit
     for episode, transcript in zip(request.episodes, answer.transcripts, strict=True):
         if len(transcript.turns) > len(episode.actions):
             raise protocol.ProtocolError("more turns than actions")
-        _check_size(transcript.first, limits)
+        _check_start(transcript.first, transcript.tools, limits)
         _check_size(transcript.solution or "", limits)
         for turn in transcript.turns:
             _check_turn(turn, limits)
 
 
+def _check_start(text: str, tools: str, limits: Limits) -> None:
+    _check_size(text + tools, limits)
+    if tools:
+        try:
+            tool_schemas(tools)
+        except EnvError as error:
+            raise protocol.ProtocolError(f"tools: {error.detail}") from error
+
+
 def _check_turn(turn: protocol.Stepped | protocol.Turn, limits: Limits) -> None:
     if not -REWARD_BOUND <= turn.reward <= REWARD_BOUND:
         raise protocol.ProtocolError(f"reward {turn.reward}")
-    _check_size(turn.observation, limits)
+    text = turn.observation
+    _check_size("".join((text, *turn.tool_results)) if turn.tool_results else text, limits)
 
 
 def _check_size(text: str, limits: Limits) -> None:

@@ -86,7 +86,7 @@ def _run(program: Program, request: protocol.Request) -> protocol.Answer:
         case protocol.Step(id, session, action):
             return protocol.Stepped(id, *program.step(session, action))
         case protocol.Reset(id, session, seed):
-            return protocol.Text(id, program.reset(session, seed))
+            return protocol.Started(id, *program.reset(session, seed))
         case protocol.Solution(id, session):
             return protocol.Text(id, program.solution(session))
         case protocol.Open(id, session, source, max_turns):

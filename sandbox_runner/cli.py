@@ -157,6 +157,8 @@ def _play(options: argparse.Namespace) -> int:
         (start,) = pool.reset([(session, options.seed)])
         if isinstance(start, EnvError):
             return _broken(start)
+        for tool in start.tools:
+            print(printable(json.dumps(tool["function"], ensure_ascii=False)))
         print(printable(start.text))
         for line in sys.stdin:
             (result,) = pool.step([(session, as_action(line.rstrip("\n")))])

@@ -77,6 +77,7 @@ class SandboxEnv(gymnasium.Env[str, str]):
         max_action_length: int = 1 << 16,
     ) -> None:
         self.action_space = UnicodeText(max_action_length)
+        self._has_tools = False
         with ExitStack() as closing:
             self._pool = closing.enter_context(BlockingPool()) if pool is None else pool
             (opened,) = self._pool.open([source], max_turns=max_turns)
@@ -92,22 +93,28 @@ class SandboxEnv(gymnasium.Env[str, str]):
         """The program gets `seed`, or one that this environment's own generator draws.
 
         So one seeded reset fixes all later episodes, however the program treats `None`. `info`
-        holds the seed that was used. `options` has no meaning for a program and is not passed on.
+        holds the "seed" that was used and, where there are any, the schemas of the "tools".
+        `options` has no meaning for a program and is not passed on.
         """
         super().reset(seed=seed)
         used = int(self.np_random.integers(_DRAWN_SEEDS)) if seed is None else int(seed)
         (result,) = self._pool.reset([(self._session, used)])
-        return _unless_error(result).text, {"seed": used}
+        started = _unless_error(result)
+        self._has_tools = bool(started.tools)
+        return started.text, {"seed": used} | ({"tools": started.tools} if started.tools else {})
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """`truncated` is also set at the turn budget; `info` is empty."""
+        """`truncated` is also set at the turn budget. With tools, `info` has "tool_results" and
+        "malformed" as in `StepResult`; else it is empty."""
         if action not in self.action_space:
             raise RunnerError(
                 f"the action is not a text of at most {self.action_space.max_length} characters"
             )
         (result,) = self._pool.step([(self._session, str(action))])
         taken = _unless_error(result)
-        return taken.observation, taken.reward, taken.terminated, taken.truncated, {}
+        told = {"tool_results": taken.tool_results, "malformed": taken.malformed}
+        info = told if self._has_tools else {}
+        return taken.observation, taken.reward, taken.terminated, taken.truncated, info
 
     def render(self) -> None:
         """Nothing: the observations are all there is to see."""

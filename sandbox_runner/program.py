@@ -110,14 +110,28 @@ class Program:
 
         self._instances[session] = self._guard("load", "the constructor", construct)
 
-    def reset(self, session: int, seed: int | None) -> str:
+    def reset(self, session: int, seed: int | None) -> tuple[str, str]:
+        """The first observation and the JSON of the tools, as in `protocol.Started`."""
         env = self._serve(session)
         if seed is not None:
             self._seed(seed)
         value = self._guard("robustness", "reset", lambda: env.reset(seed=seed))
-        return contract.check_reset(value, self._limits.observation_bytes)
+        text = contract.check_reset(value, self._limits.observation_bytes)
+        if getattr(env, "get_tools", None) is None:
+            return text, ""
+        return text, self._tools(env, text)
 
-    def step(self, session: int, action: str) -> tuple[str, float, bool, bool]:
+    def _tools(self, env: Any, observation: str) -> str:
+        value = self._guard("robustness", "get_tools", lambda: env.get_tools())
+        tools = self._guard("contract", "reading get_tools", lambda: contract.check_tools(value))
+        both = "the observation of reset and the tools"
+        contract.check_together((observation, tools), both, self._limits.observation_bytes)
+        return tools
+
+    def step(
+        self, session: int, action: str
+    ) -> tuple[str, float, bool, bool, tuple[str, ...] | None, bool]:
+        """The fields of `protocol.Stepped`."""
         env = self._serve(session)
         value = self._guard("robustness", "step", lambda: env.step(action))
         return contract.check_step(value, self._limits.observation_bytes)
@@ -222,6 +236,7 @@ class _Run:
         self._program = program
         self._episode = episode
         self._first: str | None = None
+        self._tools = ""
         self._solution: str | None = None
         self._turns: list[protocol.Turn] = []
         self.calls = 0
@@ -231,7 +246,7 @@ class _Run:
         episode = self._episode
         self.calls += 1
         if self._first is None:
-            self._first = self._program.reset(episode.session, episode.seed)
+            self._first, self._tools = self._program.reset(episode.session, episode.seed)
             if episode.solution:
                 self._solution = self._program.solution(episode.session)
             return bool(episode.actions)
@@ -242,7 +257,7 @@ class _Run:
         return not ended and len(self._turns) < len(episode.actions)
 
     def transcript(self) -> protocol.Transcript:
-        return protocol.Transcript(self._first or "", self._solution, self._turns)
+        return protocol.Transcript(self._first or "", self._solution, self._turns, self._tools)
 
 
 def over_budget(what: str, error: BaseException, limits: Limits) -> EnvError:

@@ -14,6 +14,7 @@ import msgspec
 MAX_FRAME = 16 << 20
 _HEADER = 4
 _MOST_ITEMS = 4096  # of a list in an answer; empty ones are small in a frame and large in memory
+MOST_RESULTS = 256  # of tools, in one step
 
 
 class ProtocolError(Exception):
@@ -70,8 +71,18 @@ class Done(_Message):
     pass
 
 
+class Started(_Message):
+    """After a reset. `tools` is a JSON list of schemas, "" where there are none."""
+
+    text: str
+    tools: str = ""
+
+
 class Text(_Message):
     text: str | None
+
+
+ToolResults = Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST_RESULTS)]
 
 
 class Stepped(_Message):
@@ -79,6 +90,8 @@ class Stepped(_Message):
     reward: float
     terminated: bool
     truncated: bool
+    tool_results: ToolResults | None = None
+    malformed: bool = False
 
 
 class Failed(_Message):
@@ -91,12 +104,15 @@ class Turn(msgspec.Struct, array_like=True, frozen=True):
     reward: float
     terminated: bool
     truncated: bool
+    tool_results: ToolResults | None = None
+    malformed: bool = False
 
 
 class Transcript(msgspec.Struct, array_like=True, frozen=True):
     first: str
     solution: str | None
     turns: Annotated[list[Turn], msgspec.Meta(max_length=_MOST_ITEMS)]
+    tools: str = ""  # as in Started
 
 
 class Played(_Message):
@@ -108,12 +124,12 @@ class Played(_Message):
 
 
 Request = Open | Reset | Step | Solution | Close | Play
-Answer = Done | Text | Stepped | Played | Failed
+Answer = Done | Started | Text | Stepped | Played | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _request_decoder = msgspec.msgpack.Decoder(Request)
 _ANSWERS: dict[type[Request], type[Answer]] = {
-    Open: Done, Close: Done, Reset: Text, Solution: Text, Step: Stepped, Play: Played
+    Open: Done, Close: Done, Reset: Started, Solution: Text, Step: Stepped, Play: Played
 }  # fmt: skip
 _answer_decoders = {
     request: msgspec.msgpack.Decoder(answer | Failed) for request, answer in _ANSWERS.items()

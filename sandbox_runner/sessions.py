@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from sandbox_runner import confine, protocol
 from sandbox_runner.child_process import Call, ChildProcess
+from sandbox_runner.contract import tool_schemas
 from sandbox_runner.exchange import Exchange
 from sandbox_runner.types import (
     BatchError,
@@ -175,9 +176,9 @@ class Sessions:
     def reset(
         self, items: Sequence[tuple[Session, int | None]]
     ) -> Batch[list[Observation | EnvError]]:
-        def take(live: _Live, answer: protocol.Text) -> Observation:
+        def take(live: _Live, answer: protocol.Started) -> Observation:
             live.turns, live.ended = 0, False
-            return Observation(answer.text)
+            return Observation(answer.text, tool_schemas(answer.tools) if answer.tools else ())
 
         sessions = [session for session, _ in items]
         for _, seed in items:
@@ -196,7 +197,10 @@ class Sessions:
                 live.turns >= live.max_turns and not answer.terminated
             )
             live.ended = answer.terminated or truncated
-            return StepResult(answer.observation, answer.reward, answer.terminated, truncated)
+            return StepResult(
+                answer.observation, answer.reward, answer.terminated, truncated,
+                answer.tool_results, answer.malformed,
+            )  # fmt: skip
 
         sessions = [session for session, _ in items]
         lives = self._idle(sessions)

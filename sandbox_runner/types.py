@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -62,18 +63,31 @@ class BatchError(RunnerError):
 
 
 class Observation(msgspec.Struct, frozen=True):
-    """What the Agent sees after a reset."""
+    """What the Agent sees after a reset.
+
+    `tools` are the schemas of what it may call, in the form {"type": "function", "function":
+    {"name", "description", "parameters"}}; none for an environment without `get_tools`.
+    """
 
     text: str
+    tools: tuple[dict[str, Any], ...] = ()
 
 
 class StepResult(msgspec.Struct, frozen=True):
-    """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget."""
+    """One step. `reward` is finite and in [-10, 10]; `truncated` is also set at the turn budget.
+
+    `tool_results` are the texts that answer the calls of a reply, in their order, None for a reply
+    without calls. `observation` is these texts joined by newlines; after another newline follows
+    what else the reply brought, if it also answered. `malformed`: the reply broke the format, by a
+    call that is none or by neither calling nor answering.
+    """
 
     observation: str
     reward: float
     terminated: bool
     truncated: bool
+    tool_results: tuple[str, ...] | None = None
+    malformed: bool = False
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -89,6 +103,8 @@ class Verdict:
     `stage` and `reason` name the first broken rule (None and "" when accepted). `shareable` says
     that instances of this program were shown not to disturb each other in one process.
     `measurements` are plain numbers: times in milliseconds, sizes in characters, rates in [0, 1].
+    `behaviour` is a digest of what the program answers to fixed probes, equal for programs that
+    cannot be told apart by them; empty when it was not asked.
     """
 
     accepted: bool
@@ -96,3 +112,4 @@ class Verdict:
     reason: str
     shareable: bool
     measurements: dict[str, float] = field(default_factory=dict)
+    behaviour: str = ""

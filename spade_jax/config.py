@@ -10,7 +10,10 @@ from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
 from spade_jax import models, parallel
-from spade_jax.pretrained import CHATS
+from spade_jax.designer import GUARDS
+from spade_jax.envs import HINT_STYLES
+from spade_jax.envs.library import DOMAINS
+from spade_jax.pretrained import CHATS, THINKING
 from spade_jax.prompts import styles
 from spade_jax.remote import FIELDS, users
 from spade_jax.rl import REWARDS
@@ -88,6 +91,19 @@ RULES: tuple[Rule, ...] = (
         for key in ("skills_per_regen", "num_envs", "max_attempts", "regen_interval")
     ),
     _at_least("curriculum.fixed_pool", 0),
+    _choice("curriculum.domain", DOMAINS),
+    _choice("curriculum.source", ("designer", "pool", "folder", "adaptive")),
+    (
+        "curriculum.lifecycle_band", lambda v: len(v) == 2 and -1 <= v[0] < v[1] <= 1,
+        "two rising returns in [-1, 1]",
+    ),
+    _at_least("curriculum.lifecycle_plays", 1),
+    _at_least("curriculum.replay_envs", 0),
+    _at_least("curriculum.archive_size", 1),
+    _choice("curriculum.adaptive.controller", ("sliding_window", "learning_potential")),
+    *(_at_least(f"curriculum.adaptive.{key}", 1) for key in ("width", "attempts", "levels")),
+    *(_share(f"curriculum.adaptive.{key}") for key in ("promote", "fast", "slow", "greedy")),
+    ("curriculum.adaptive.success", lambda v: -1 <= v <= 1, "in [-1, 1]"),
     _choice("designer.reward", REWARDS),
     _at_least("designer.delay", 1),
     _at_least("designer.temperature", 0),
@@ -143,6 +159,11 @@ RULES: tuple[Rule, ...] = (
     _above("designer.max_scale", 0),
     _at_least("designer.replay_seeds", 1),
     _at_least("designer.repeat_cost", 0),
+    *(_share(f"designer.average_{speed}") for speed in ("fast", "slow")),
+    ("designer.guards", lambda v: set(v) <= set(GUARDS), f"names among {', '.join(GUARDS)}"),
+    _at_least("designer.guesses", 2),
+    *(_at_least(f"designer.{key}", 0) for key in ("coverage_bonus", "repair_turns")),
+    _at_least("agent.format_bonus", 0),
     *(
         (f"{key}.sources", lambda v: len(v) > 0, "at least one source")
         for key in ("grounding", "warm_start")
@@ -169,6 +190,7 @@ RULES: tuple[Rule, ...] = (
     _at_least("checkpoint.milestones_every", 0),
     _above("checkpoint.grace_s", 0),
     _choice("wandb.mode", ("online", "offline")),
+    _choice("agent.hint_style", HINT_STYLES),
     _at_least("designer.self_judge_cost", 0),
     _choice("hints.source", ("inline", "self", "external")),
     _choice("hints.on_leak", ("reject", "drop")),
@@ -235,6 +257,12 @@ def _relations(c: ConfigDict):
         c.curriculum.skills_per_regen <= len(c.curriculum.skills),
         f"at most the number of curriculum.skills={len(c.curriculum.skills)}",
     )  # fmt: skip
+    if LIBRARY in c.warm_start.sources and c.warm_start.steps:
+        known = DOMAINS[c.curriculum.domain].skills
+        yield (
+            "curriculum.skills", c.curriculum.skills, set(c.curriculum.skills) <= set(known),
+            f"skills of curriculum.domain={c.curriculum.domain}: {', '.join(known)}",
+        )  # fmt: skip
     for role in ("designer", "agent"):
         length, context = c.learner[role].length, c.sampler[role].max_len
         yield (
@@ -254,11 +282,7 @@ def _relations(c: ConfigDict):
         "designer.plateau_low", low, 0 <= low <= high,
         f"between 0 and designer.plateau_high={high}",
     )  # fmt: skip
-    pool = c.curriculum.fixed_pool
-    yield (
-        "curriculum.fixed_pool", pool, pool == 0 or pool >= c.curriculum.num_envs,
-        f"0 or at least curriculum.num_envs={c.curriculum.num_envs}",
-    )  # fmt: skip
+    yield from _curriculum(c.curriculum)
     for role in ("designer", "agent"):
         tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
         yield (
@@ -303,6 +327,14 @@ def _relations(c: ConfigDict):
         f"one of {', '.join(CHATS)}, as model.checkpoint is set" if public
         else "tiny, as model.checkpoint is empty",
     )  # fmt: skip
+    yield from _thinking(c)
+    for key in ("episodes", "greedy"):
+        yield (
+            f"eval.{key}", c.eval[key],
+            public or c.curriculum.domain == "games" or c.eval[key] == 0,
+            f"0: held-out environments are games, and a new model of curriculum.domain="
+            f"{c.curriculum.domain} cannot play them",
+        )  # fmt: skip
     mixture = c.warm_start.mixture
     yield (
         "warm_start.mixture.generic_documents", mixture.generic_documents,
@@ -312,6 +344,36 @@ def _relations(c: ConfigDict):
     if c.warm_start.path:
         folder = pathlib.Path(c.warm_start.path) / "warm_start"
         yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
+
+
+def _curriculum(section: ConfigDict):
+    """What each source of environments needs."""
+    pool, source, count = section.fixed_pool, section.source, section.num_envs
+    yield (
+        "curriculum.fixed_pool", pool, pool == 0 or pool >= count,
+        f"0 or at least curriculum.num_envs={count}",
+    )  # fmt: skip
+    given = source == "designer" or (pool > 0) == (source == "pool")
+    size = f"at least curriculum.num_envs={count}" if source == "pool" else "0"
+    yield "curriculum.fixed_pool", pool, given, f"{size}, as curriculum.source={source}"
+    yield (
+        "curriculum.folder", section.folder, source != "folder" or bool(section.folder),
+        "a folder of environments, as curriculum.source=folder",
+    )  # fmt: skip
+    yield (
+        "curriculum.folder", section.folder, source in ("folder", "adaptive") or not section.folder,
+        f"nothing, as curriculum.source={source}",
+    )  # fmt: skip
+    persistent = source in ("pool", "folder") or pool > 0
+    yield (
+        "curriculum.lifecycle", section.lifecycle, persistent or not section.lifecycle,
+        "False, as no pool persists",
+    )  # fmt: skip
+    retires = section.lifecycle or (source == "designer" and not pool)
+    yield (
+        "curriculum.replay_envs", section.replay_envs, retires or not section.replay_envs,
+        "0, as no environment retires: designs do, and those that curriculum.lifecycle drops",
+    )  # fmt: skip
 
 
 def _distributed(section: ConfigDict):
@@ -331,3 +393,12 @@ def _distributed(section: ConfigDict):
         "distributed.process_id", index, count < 0 or index < count,
         f"below distributed.num_processes={count}",
     )  # fmt: skip
+
+
+def _thinking(c: ConfigDict):
+    for role in ("designer", "agent"):
+        thinking = c[role].thinking
+        yield (
+            f"{role}.thinking", thinking, thinking is None or c.text.chat in THINKING,
+            f"None, as text.chat={c.text.chat} cannot think; {', '.join(THINKING)} can",
+        )  # fmt: skip

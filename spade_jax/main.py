@@ -4,7 +4,9 @@ Modes: train (default; resumes what is in the workdir), warm_start (its first st
 (scores the newest checkpoint on the held-out set), generate (prints new designs with their
 verdicts, or with --prompt=TEXT the model's answer as it comes), play (lets the model play one
 environment file, without and with its hint, and prints the transcripts). Where the workdir holds no
-checkpoint, the last three look at the public model of config.model.checkpoint.
+checkpoint, the last three look at the public model of config.model.checkpoint. Explain needs no
+workdir: it prints the resolved recipe, what differs from the one it starts from, and what a step
+costs.
 """
 
 import contextlib
@@ -34,7 +36,8 @@ from spade_jax.warm_start import WarmStartError
 
 CONFIG = config_flags.DEFINE_config_file("config", None, "Recipe: a file under configs/.")
 WORKDIR = flags.DEFINE_string("workdir", None, "Folder of the run; made when missing.")
-MODE = flags.DEFINE_enum("mode", "train", sorted(modes.MODES), "What to do.")
+EXPLAIN = "explain"
+MODE = flags.DEFINE_enum("mode", "train", sorted([*modes.MODES, EXPLAIN]), "What to do.")
 ENV = flags.DEFINE_string("env", None, "play: a Python file with one environment.")
 SPLIT = flags.DEFINE_enum("split", None, ["dev", "test"], "eval: held-out set; default: dev.")
 PROMPT = flags.DEFINE_string("prompt", None, "generate: answer this instead.")
@@ -57,17 +60,20 @@ USER_ERRORS = tuple(EXIT_CODES)  # said in one line
 def main(argv: list[str]) -> int:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE")
-    if WORKDIR.value is None:
+    if WORKDIR.value is None and MODE.value != EXPLAIN:
         raise app.UsageError("--workdir is missing: the folder that the run writes to")
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
-        if "://" in WORKDIR.value:  # would be made here, as a folder of that name
+        if "://" in (WORKDIR.value or ""):  # would be made here, as a folder of that name
             raise ConfigError(
                 f"--workdir={WORKDIR.value}: expected a folder; a bucket is mounted as one first"
                 " (docs/tpu.md)"
             )
         config = read_config()
         validate(config)
+        if MODE.value == EXPLAIN:
+            path = config_flags.get_config_filename(flags.FLAGS["config"])
+            return modes.run_explain(config, path)
         with joined(config.distributed, exit_code) as hosts, _one_voice(hosts):
             options = modes.Options(
                 ENV.value, COUNT.value, SPLIT.value or "dev", PROMPT.value, hosts

@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import functools
 import os
 import pathlib
 import shutil
@@ -16,7 +17,14 @@ from spade_jax import models, parallel
 from spade_jax.language import Language
 from spade_jax.models import convert
 from spade_jax.models.smollm2 import fetch_smollm2
-from spade_jax.text import ChatML, HFTokenizer, Qwen3Chat, TextError
+from spade_jax.text import (
+    ChatML,
+    ChatRenderer,
+    HFTokenizer,
+    Qwen3Chat,
+    TextError,
+    Tokenizer,
+)
 from spade_jax.text.gguf_tokenizer import tokenizer_json
 
 KNOWN = {"smollm2_135m": fetch_smollm2}
@@ -24,9 +32,10 @@ TOKENIZER = "tokenizer.json"
 CHATS = {
     "chatml": ChatML,
     "qwen3": Qwen3Chat,
-    "qwen3_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=True),
-    "qwen3_no_thinking": lambda tokenizer: Qwen3Chat(tokenizer, thinking=False),
+    "qwen3_thinking": functools.partial(Qwen3Chat, thinking=True),
+    "qwen3_no_thinking": functools.partial(Qwen3Chat, thinking=False),
 }
+THINKING = ("qwen3", "qwen3_thinking", "qwen3_no_thinking")  # where config.ROLE.thinking may say so
 # The config's; all else is the file's.
 _HOW_TO_RUN = ("dtype", "remat", "scan_unroll", "attention", "experts")
 
@@ -42,9 +51,13 @@ def open_pretrained(config: ConfigDict, mesh) -> Language:
     same = {name: getattr(how, name) for name in _HOW_TO_RUN}
     model = dataclasses.replace(_shapes(folder), **same)
     tokenizer = HFTokenizer(folder / TOKENIZER, model.vocab_size)
-    return Language(
-        model, tokenizer, CHATS[config.text.chat](tokenizer), lambda: _params(folder, model, mesh)
-    )
+    chats = {role: _chat(config, role, tokenizer) for role in ("designer", "agent")}
+    return Language(model, tokenizer, chats, lambda: _params(folder, model, mesh))
+
+
+def _chat(config: ConfigDict, role: str, tokenizer: Tokenizer) -> ChatRenderer:
+    template, thinking = CHATS[config.text.chat], config[role].thinking
+    return template(tokenizer) if thinking is None else template(tokenizer, thinking=thinking)
 
 
 def _kept(checkpoint: str, cache: pathlib.Path) -> pathlib.Path:

@@ -11,9 +11,9 @@ from ml_collections import ConfigDict
 import sandbox_runner
 from spade_jax import models, parallel, seeding, warm_start
 from spade_jax.config import ConfigError
-from spade_jax.designer import DesignSettings, MemorySettings, SkillMatcher
+from spade_jax.designer import DesignSettings, GuardSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import DOMAINS
 from spade_jax.grounding import Corpus, open_corpus
 from spade_jax.language import Language
 from spade_jax.models import ModelConfig
@@ -65,6 +65,7 @@ class Rooms:
     reward_settings: RewardSettings
     advantage_settings: DesignerAdvantageSettings
     memory_settings: MemorySettings
+    guard_settings: GuardSettings
     server: RemoteModel | None
 
     def sample_with(self, learner: LearnerState, *roles: str) -> None:
@@ -89,12 +90,12 @@ def _pick(section: ConfigDict, settings_class, **more):
     return settings_class(**{**found, **more})
 
 
-def _references() -> list[tuple[str, str, str]]:
-    """(skill, family, source) of a few seed environments of every family."""
+def _references(domain: str) -> list[tuple[str, str, str]]:
+    """(skill, family, source) of a few seed environments of every family of a domain."""
     rng = seeding.generator("skill references")
     return [
         (family.skill, name, family.sample(rng).source)
-        for name, family in FAMILIES.items()
+        for name, family in DOMAINS[domain].families.items()
         for _ in range(8)
     ]
 
@@ -205,7 +206,7 @@ def build(
         role: open_engine(config, to_replica.mesh, role, language.model)
         for role in ("designer", "agent")
     }
-    matcher = SkillMatcher(_references(), designer.skill_similarity)
+    matcher = SkillMatcher(_references(config.curriculum.domain), designer.skill_similarity)
     return Rooms(
         config=config,
         workdir=workdir,
@@ -218,12 +219,15 @@ def build(
         to_replica=to_replica,
         engines=engines,
         pool=pool,
-        player=Player(engines["agent"], language.chat, pool, prompts, hosts),
+        player=Player(
+            engines["agent"], language.chats["agent"], pool, prompts, hosts, config.agent.hint_style
+        ),
         matcher=matcher,
         corpus=corpus,
         design_settings=_pick(
             designer, DesignSettings, max_turns=config.agent.max_turns,
-            snippet=config.memory.snippet, inline_hint=config.hints.source == "inline",
+            snippet=config.memory.snippet, domain=config.curriculum.domain,
+            inline_hint=config.hints.source == "inline",
         ),
         play_settings=_pick(config.agent, PlaySettings),
         reward_settings=_pick(designer, RewardSettings),
@@ -231,5 +235,6 @@ def build(
             designer, DesignerAdvantageSettings, decay=designer.baseline_decay
         ),
         memory_settings=_pick(config.memory, MemorySettings),
+        guard_settings=_pick(designer, GuardSettings),
         server=server,
     )  # fmt: skip

@@ -43,14 +43,13 @@ def tie_to_config(config: ConfigDict, workdir: pathlib.Path) -> None:
 
 def shared_settings(config: ConfigDict) -> dict:
     """The settings that all processes of a run have in common, by dotted key."""
-    flat = _flat(plain(config))
-    return {key: value for key, value in flat.items() if key != "distributed.process_id"}
+    return {key: value for key, value in flat(config).items() if key != "distributed.process_id"}
 
 
 def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
     """The dotted keys of `config` that may not change and whose values are not those that
     WORKDIR/config.json holds."""
-    before, now = _stored(workdir), _flat(plain(config))
+    before, now = _stored(workdir), flat(config)
     return [
         key
         for key, value in now.items()
@@ -60,7 +59,7 @@ def differences(config: ConfigDict, workdir: pathlib.Path) -> list[str]:
 
 def describe(config: ConfigDict, workdir: pathlib.Path, keys: Sequence[str]) -> str:
     """One sentence about settings that differ."""
-    before, now = _stored(workdir), _flat(plain(config))
+    before, now = _stored(workdir), flat(config)
     changed = ", ".join(f"{key}={now[key]!r} (there {before.get(key)!r})" for key in keys)
     return f"{workdir} was made with other settings: {changed}"
 
@@ -72,6 +71,11 @@ def _stored(workdir: pathlib.Path) -> dict:
 def plain(config: ConfigDict) -> dict:
     """The config as JSON content."""
     return msgspec.json.decode(config.to_json_best_effort())
+
+
+def flat(config: ConfigDict) -> dict:
+    """The config as JSON content by dotted key."""
+    return _flat(plain(config))
 
 
 def _flat(tree: dict, prefix: str = "") -> dict:

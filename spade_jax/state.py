@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from spade_jax.curricula import CurriculumRecords
 from spade_jax.designer import Environment
 from spade_jax.models import Params
-from spade_jax.rl import LearnerState
+from spade_jax.rl import LearnerState, SkillAverages
 
 
 class Records(msgspec.Struct):
@@ -16,10 +17,12 @@ class Records(msgspec.Struct):
     Attributes:
         step: iterations done.
         designs: those of the present regeneration epoch and older ones not yet trained.
-        pool: the fixed pool of the ablations that have one.
+        pool: the environments of a curriculum that has a pool.
         memory: `Memory.to_json()`.
         documents: `DocumentSampler.state()`.
         baselines: moving average of the designer's reward per skill.
+        averages: moving averages of the returns without the hint per skill.
+        curriculum: what else the curriculum keeps.
     """
 
     step: int = 0
@@ -28,6 +31,8 @@ class Records(msgspec.Struct):
     memory: str = "[]"
     documents: dict[str, Any] = msgspec.field(default_factory=dict)
     baselines: dict[str, float] = msgspec.field(default_factory=dict)
+    averages: dict[str, SkillAverages] = msgspec.field(default_factory=dict)
+    curriculum: CurriculumRecords = msgspec.field(default_factory=CurriculumRecords)
 
 
 @dataclasses.dataclass

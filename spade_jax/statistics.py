@@ -7,13 +7,24 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from spade_jax.designer import Environment
+from spade_jax.designer import Environment, Memory, coverage, entropy
 from spade_jax.parallel import Hosts
-from spade_jax.rl import zero_variance_groups
+from spade_jax.rl import SkillAverages, zero_variance_groups
 from spade_jax.rollout import Episode
 from spade_jax.sampler import Engine, Stats
 
 EASY, HARD = 0.8, 0.2  # win rates above and below which an environment is trivial or hard
+
+PER_SKILL = (
+    "designer/valid_fraction",
+    "designer/regret",
+    "designer/trivial_fraction",
+    "designer/in_band_fraction",
+    "designer/hard_fraction",
+    "agent/win_rate",
+    "agent/win_rate_hint",
+    "agent/zero_variance_groups",
+)
 
 Metrics = dict[str, float]
 Played = dict[str, list[list[Episode]]]  # arm, "plain" or "hint" -> per environment, its episodes
@@ -37,7 +48,10 @@ def designs(attempts: Sequence[Environment]) -> Metrics:
         "designer/distinct_fraction": len({a.source for a in attempts}) / len(attempts),
         "designer/reply_tokens": mean([a.trajectory.num_sampled() for a in attempts]),
     }
+    metrics["designer/cut_fraction"] = mean([a.stage in ("cut", "context") for a in attempts])
     metrics |= {f"designer/rejected/{stage}": n for stage, n in sorted(rejections.items())}
+    if shown := [attempt for attempt in attempts if attempt.first_stage]:
+        metrics["designer/repaired_fraction"] = mean([attempt.accepted for attempt in shown])
     if valid:
         metrics["designer/novel_fraction"] = mean([not attempt.verbatim for attempt in valid])
         metrics["designer/family_entropy"] = entropy([attempt.family for attempt in valid])
@@ -48,10 +62,56 @@ def designs(attempts: Sequence[Environment]) -> Metrics:
     return metrics
 
 
-def entropy(labels: Sequence[object]) -> float:
-    """Entropy of the labels' shares, nats."""
-    shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
-    return float(-np.sum(shares * np.log(shares)))
+def by_skill(
+    attempts: Sequence[Environment],
+    fresh: Sequence[Environment],
+    live: Sequence[Environment],
+    episodes: Played,
+    group: str,
+    trained: Sequence[str],
+) -> Metrics:
+    """`PER_SKILL` of the designs and of the plays of each skill, as NAME/SKILL.
+
+    Args:
+        attempts, fresh: as `designs` and `environments` take them.
+        live: those that were played; their plays are in `episodes`.
+    """
+    metrics: Metrics = {}
+    for skill in sorted({environment.skill for environment in (*attempts, *live)} - {""}):
+        places = [k for k, environment in enumerate(live) if environment.skill == skill]
+        found = designs([attempt for attempt in attempts if attempt.skill == skill])
+        found |= environments([born for born in fresh if born.skill == skill], [])
+        if places:
+            own = {arm: [groups[k] for k in places] for arm, groups in episodes.items()}
+            found |= plays(own, group, trained)
+        metrics |= {f"{name}/{slug(skill)}": found[name] for name in PER_SKILL if name in found}
+    return metrics
+
+
+def averages(
+    before: Mapping[str, SkillAverages], after: Mapping[str, SkillAverages]
+) -> Metrics:
+    """The skills' moving averages of the returns without the hint that this step has moved."""
+    moved = {skill: value for skill, value in after.items() if before.get(skill) != value}
+    return {
+        f"designer/return_{speed}/{slug(skill)}": getattr(value, speed)
+        for skill, value in sorted(moved.items())
+        for speed in ("fast", "slow")
+    }
+
+
+def memory(records: Memory, fresh: Sequence[Environment]) -> Metrics:
+    """What the memory holds, and at a step with new designs how its newest records spread."""
+    metrics = {f"memory/{name}": value for name, value in records.coverage().items()}
+    if fresh:
+        spread = coverage(records.records).items()
+        metrics |= {f"designer/coverage/{name}": value for name, value in spread}
+    return metrics
+
+
+def slug(skill: str) -> str:
+    """A skill's name in metrics."""
+    return skill.replace(" ", "_")
 
 
 def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Metrics:
@@ -69,12 +129,14 @@ def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Me
             "designer/hard_fraction": hard,
             "designer/in_band_fraction": 1.0 - hard - easy,
         }
+    if new := [environment.novelty for environment in fresh if environment.novelty is not None]:
+        metrics["designer/novelty"] = mean(new)
     skills: dict[str, list[float]] = {}
     for design in due:
         if design.reward is not None:
             skills.setdefault(design.skill, []).append(design.reward)
     for skill, rewards in sorted(skills.items()):
-        metrics[f"designer/reward/{skill.replace(' ', '_')}"] = mean(rewards)
+        metrics[f"designer/reward/{slug(skill)}"] = mean(rewards)
     return metrics
 
 
@@ -99,8 +161,12 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
         "agent/win_rate_hint": win_rate(valid["hint"]),
         "agent/turns": mean([len(e.replies) for e in plain]),
         "agent/reply_tokens": mean([e.num_sampled() for e in plain]),
+        "agent/tokens_per_reply": _ratio(
+            sum(e.num_sampled() for e in plain), sum(len(e.replies) for e in plain)
+        ),
         "agent/cut_fraction": mean([e.unfinished for e in plain]),
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
+        "agent/malformed_fraction": malformed_fraction(plain),
     }
     keys, returns = [], []
     for arm in trained:
@@ -152,9 +218,20 @@ def rates(metrics: Metrics, times: Metrics) -> Metrics:
     }
 
 
+def _ratio(total: float, count: int) -> float | None:
+    return total / count if count else None
+
+
 def win_rate(episodes: Sequence[Episode]) -> float | None:
     """Mean return, which is the share of wins when rewards are 0 or 1."""
     return mean([episode.final_return for episode in episodes])
+
+
+def malformed_fraction(episodes: Sequence[Episode]) -> float | None:
+    """Share of the replies that no tool-use environment could read; None without tool use."""
+    using = [episode for episode in episodes if episode.tools]
+    replies = sum(len(episode.replies) for episode in using)
+    return sum(episode.num_malformed() for episode in using) / replies if replies else None
 
 
 def standard_error(values: Sequence[float]) -> float:

@@ -1,22 +1,24 @@
 """The training cycle. Reading `iteration` from top to bottom is reading the algorithm."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from spade_jax import statistics
 from spade_jax.cycle import (
     advice_metrics,
+    draw_retired,
     due_designs,
-    fill_pool,
     guard,
     judge_new,
-    make_designs,
     measure,
+    note_novelty,
+    open_source,
+    pay,
     play_arms,
-    raw_reward,
+    retire,
     trained_arms,
     update,
 )
-from spade_jax.designer import Environment, Memory, Record, draw_pool
+from spade_jax.designer import Environment, Memory, Record, tool_count
 from spade_jax.progress import Progress
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
@@ -25,71 +27,62 @@ from spade_jax.state import RunState
 def iteration(
     rooms: Rooms, state: RunState, progress: Progress
 ) -> tuple[RunState, dict, list[Environment]]:
-    """One step: design when due, play both arms, reward, update both roles, remember.
+    """One step: design when due, play both arms and what has retired, reward, update, remember.
 
     Returns:
         The next state, this step's metrics and the designs that were written or trained in it. The
         given state is used up.
     """
     config, records = rooms.config, state.records
-    step = records.step
-    rooms.sample_with(state.learner, *rooms.engines)
+    step, source = records.step, open_source(config)
+    engines = {role: rooms.engines[role] for role in source.roles}
+    rooms.sample_with(state.learner, *engines)
     if config.sampler.warm_up:
-        for engine in rooms.engines.values():
+        for engine in engines.values():
             engine.warm_up()
 
-    fresh: list[Environment] = []
-    if config.curriculum.fixed_pool:
-        records.pool = records.pool or fill_pool(rooms, state, progress)
-        live = draw_pool(records.pool, config.curriculum.num_envs, config.seed, step)
-    else:
-        if step % config.curriculum.regen_interval == 0:
-            regeneration = step // config.curriculum.regen_interval
-            fresh = make_designs(rooms, state, progress, f"{step:05d}", regeneration)
-            records.designs += fresh
-        live = _alive(records.designs, step, config.curriculum.regen_interval)
+    fresh, live = source.lesson(rooms, state, progress)
+    again = draw_retired(rooms, records)
+    played = [*live, *again]
     rooms.rest("designer")
 
     with progress.phase("play"):
-        episodes = play_arms(rooms, live, step)
+        episodes = play_arms(rooms, played, step)
     with progress.phase("guard"):
-        guard(rooms, fresh, live, episodes, step)
-    judge_new(rooms, fresh, live, episodes, progress)
+        guard(rooms, fresh, played, episodes, step)
+    judge_new(rooms, fresh, played, episodes, progress)
     measure(rooms, live, progress)
     due = due_designs(records.designs, step, config)
     known = Memory.from_json(records.memory, rooms.memory_settings).records
-    for design in due:
-        design.reward, design.trained = raw_reward(rooms, design, known), True
+    note_novelty(fresh, known)
+    before, records.averages = records.averages, pay(rooms, due, known, records.averages)
     rooms.rest("agent")
     rooms.hosts.agree("the step", step)  # before devices wait for each other, without a deadline
     with progress.phase("update"):
-        state, learned = update(rooms, state, live, episodes, due)
+        state, learned = update(rooms, state, played, episodes, due)
     rooms.hosts.agree(f"the update of step {step}", learned)
     memory = _remember(rooms, records, fresh, step)
+    retired, pooled = source.settle(rooms, records, live)
 
+    born = [e for e in live if e.born == step and e.accepted]
+    groups = config.agent.group, trained_arms(config)
+    of_live = {arm: of_arm[: len(live)] for arm, of_arm in episodes.items()}
     metrics = {
         **statistics.designs(fresh),
-        **statistics.environments([e for e in live if e.born == step and e.accepted], due),
-        **statistics.plays(episodes, config.agent.group, trained_arms(config)),
-        **statistics.sampling(rooms.engines, rooms.hosts),
+        **statistics.environments(born, due),
+        **statistics.plays(of_live, *groups),
+        **statistics.by_skill(fresh, born, live, of_live, *groups),
+        **statistics.averages(before, records.averages),
+        **statistics.sampling(engines, rooms.hosts),
         **learned,
-        **{f"memory/{name}": value for name, value in memory.coverage().items()},
+        **statistics.memory(memory, fresh),
         **advice_metrics(rooms, fresh, live),
+        **pooled,
+        **retire(rooms, records, again, retired),
     }
     touched = {design.name: design for design in (*fresh, *due)}
-    alive = _names(_alive(records.designs, step + 1, config.curriculum.regen_interval))
-    records.designs = [d for d in records.designs if not d.trained or d.name in alive]
     records.step = step + 1
     return state, metrics, list(touched.values())
-
-
-def _names(designs: Iterable[Environment]) -> set[str]:
-    return {design.name for design in designs}
-
-
-def _alive(designs: Sequence[Environment], step: int, interval: int) -> list[Environment]:
-    """The accepted designs of the regeneration epoch that `step` belongs to."""
-    return [d for d in designs if d.accepted and d.born // interval == step // interval]
 
 
 def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) -> Memory:
@@ -112,6 +105,9 @@ def _remember(rooms: Rooms, records, fresh: Sequence[Environment], step: int) ->
                 document_id=design.document_id,
                 knob=design.knob,
                 family=design.family,
+                length=len(design.source),
+                tools=tool_count(design.source),
+                behaviour=design.behaviour,
             )
         )
     records.memory = memory.to_json()

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from configs import base, tiny
+from configs import base, smollm2_135m, tiny, tiny_tool_use
 from spade_jax.config import ConfigError, validate
 
 
@@ -17,20 +17,27 @@ from spade_jax.config import ConfigError, validate
         ("agent.hint_plays_per_env", 3, "multiple of agent.seeds_per_env=2"),
         ("designer.temperature", -0.5, "at least 0"),
         ("designer.temperature", "hot", "at least 0"),
-        ("designer.reward", "fame", "one of blend, micro_lp, plateau, regret, regret_var"),
+        ("designer.reward", "fame", "one of blend, learning_potential, micro_lp, plateau, regret,"),
+        ("designer.guards", ("replay", "luck"), "names among replay, guesses, partial_credit"),
+        ("designer.guesses", 1, "at least 2"),
+        ("designer.repair_turns", -1, "at least 0"),
+        ("designer.average_slow", 1.5, r"in \[0, 1\]"),
+        ("agent.format_bonus", -1.0, "at least 0"),
+        ("curriculum.domain", "chess", "one of games, tool_use"),
         ("designer.delay", 3, "at most curriculum.regen_interval=1"),
         ("curriculum.skills_per_regen", 9, "number of curriculum.skills=6"),
         ("learner.agent.length", 100, r"at least sampler.agent.max_len - 1 = 159"),
         ("model.preset", "huge", "one of"),
         ("model.attention", "flash", "one of auto, cudnn, splash, xla"),
         ("model.experts", "none", "one of auto, dense, gmm, ragged"),
-        ("prompts", "baroque", "one of chat, compact"),
+        ("prompts", "baroque", "one of chat, compact, full"),
         ("grounding.sources", ("jsonl:no/such/file.jsonl",), "an existing file"),
         ("grounding.weights", (1.0, 2.0), "one positive weight for each of the 1"),
         ("warm_start.path", "no/such/run", "a workdir with warm_start/"),
         ("steps", 0, "at least 1"),
         ("eval.greedy", -1, "at least 0"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
+        ("curriculum.domain", "chess", "one of games, tool_use"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
@@ -44,6 +51,9 @@ from spade_jax.config import ConfigError, validate
         ("distributed.coordinator", "host0", "HOST:PORT of process 0"),
         ("distributed.timeout_s", 0.0, "at least 1"),
         ("distributed.heartbeat_s", 1, "at least 5"),
+        ("agent.hint_style", "shouted", "one of append, prepend, system"),
+        ("agent.thinking", True, "None, as text.chat=tiny cannot think; qwen3, "),
+        ("designer.thinking", False, "None, as text.chat=tiny cannot think; qwen3, "),
         ("hints.source", "oracle", "one of external, inline, self"),
         ("hints.leak_share", 0.0, "above 0"),
         ("hints.on_leak", "keep", "one of drop, reject"),
@@ -65,6 +75,23 @@ def test_impossible_values_are_refused_by_name(key, value, expected):
         validate(config)
     assert str(caught.value).startswith(f"{key}=")
     assert str(value[0] if isinstance(value, tuple) else value) in str(caught.value)
+
+
+def test_skills_are_of_the_library_s_domain_where_it_warms_the_run_up():
+    config = tiny.get_config()
+    config.curriculum.domain = "tool_use"
+    with pytest.raises(ConfigError, match="curriculum.skills=.*skills of curriculum.domain=tool"):
+        validate(config)
+    config.warm_start.steps = 0
+    validate(config)
+
+
+@pytest.mark.parametrize("key", ["episodes", "greedy"])
+def test_a_new_model_that_learns_tool_use_is_not_scored_on_games(key):
+    config = tiny_tool_use.get_config()
+    config.eval[key] = 2
+    with pytest.raises(ConfigError, match=f"eval.{key}=2: expected 0: held-out"):
+        validate(config)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +157,17 @@ def test_the_number_of_a_process_is_below_their_number():
         validate(config)
 
 
-@pytest.mark.parametrize("module", [base, tiny])
+@pytest.mark.parametrize("chat", ["qwen3", "qwen3_thinking", "qwen3_no_thinking"])
+def test_each_role_may_think_or_not_where_the_template_can(chat):
+    config = smollm2_135m.get_config()
+    config.text.chat, config.designer.thinking, config.agent.thinking = chat, True, False
+    validate(config)
+    config.text.chat = "chatml"
+    with pytest.raises(ConfigError, match="designer.thinking=True: .* text.chat=chatml cannot"):
+        validate(config)
+
+
+@pytest.mark.parametrize("module", [base, tiny, tiny_tool_use])
 def test_the_recipes_themselves_are_valid(module):
     validate(module.get_config())
 

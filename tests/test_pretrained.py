@@ -13,7 +13,7 @@ from spade_jax import modes, parallel, pretrained
 from spade_jax.checkpoint import CheckpointError
 from spade_jax.config import ConfigError, validate
 from spade_jax.models.convert import save_checkpoint, save_hf
-from spade_jax.text import TextError
+from spade_jax.text import Message, TextError
 
 SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 MODEL = our_models.ModelConfig(
@@ -28,6 +28,15 @@ class DoorEnv:
         return "Which door?"
     def step(self, action):
         return "Shut.", 0.0, True, False, {}
+"""
+TOOLS = """
+class ToolDoorEnv(ToolUseEnv):
+    def reset(self, seed=None):
+        self.begin()
+        self._tools = {"open": {"description": "A door."}}
+        return "Which door?", {}
+    def tool_open(self):
+        return "Shut."
 """
 
 
@@ -90,6 +99,26 @@ def test_a_converted_checkpoint_is_the_same_model(config, folder, params, tmp_pa
     assert all(jax.tree.leaves(same))
 
 
+@pytest.mark.parametrize(
+    ("template", "designer", "agent", "thought"),
+    [
+        ("qwen3", True, False, (False, True)),
+        ("qwen3", None, None, (False, False)),
+        ("qwen3_no_thinking", None, True, (True, False)),
+        ("qwen3_thinking", False, None, (True, False)),
+    ],
+)
+def test_each_role_has_its_own_chat(config, template, designer, agent, thought):
+    """An empty thought opens the replies of who does not think."""
+    config.text.chat, config.designer.thinking, config.agent.thinking = template, designer, agent
+    found = opened(config)
+    prompts = [
+        found.tokenizer.decode(found.chats[role].open([Message("user", "Hi")]))
+        for role in ("designer", "agent")
+    ]
+    assert tuple(prompt.endswith("<think>\n\n</think>\n\n") for prompt in prompts) == thought
+
+
 def test_a_prompt_is_answered_alike_each_time(config, tmp_path, capsys):
     said = []
     for _ in range(2):
@@ -105,6 +134,17 @@ def test_it_plays_without_and_with_the_hint_beside(config, tmp_path, capsys):
     assert modes.run_play(config, tmp_path, modes.Options(env=str(game))) == 0
     said = capsys.readouterr().out
     assert said.count("Which door?") == 2 and said.count("The left one.") == 1
+
+
+def test_it_calls_tools_and_is_told_the_hint_in_a_message_of_its_own(config, tmp_path, capsys):
+    config.agent.hint_style = "system"
+    game = tmp_path / "door.py"
+    game.write_text(TOOLS)
+    game.with_suffix(".hint").write_text("The left one.")
+    assert modes.run_play(config, tmp_path, modes.Options(env=str(game))) == 0
+    said = capsys.readouterr().out
+    assert said.count("tool open: A door.") == said.count("user: Which door?") == 2
+    assert said.count("system: Hint: The left one.\nuser: Which door?") == 1
 
 
 def test_what_is_missing_is_named(config, folder, tmp_path):

@@ -6,15 +6,17 @@ from types import SimpleNamespace
 import pytest
 
 from spade_jax import statistics
-from spade_jax.designer import Environment
+from spade_jax.designer import Environment, Memory, MemorySettings, Record
 from spade_jax.parallel import Hosts
+from spade_jax.rl import SkillAverages
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.sampler import Stats
+from spade_jax.text import Message
 
 
-def environment(name, hint=(), plain=(), **more):
+def environment(name, hint=(), plain=(), skill="s", **more):
     return Environment(
-        name, "s", None, "r", 0, Trajectory(), source=name, hint_returns=list(hint),
+        name, skill, None, "r", 0, Trajectory(), source=name, hint_returns=list(hint),
         windows=[list(plain)], **more,
     )  # fmt: skip
 
@@ -73,6 +75,87 @@ def test_plays_leave_void_episodes_out_and_count_groups():
     assert both["agent/zero_variance_groups"] == pytest.approx(3 / 4)
     assert found["agent/void_fraction"] == pytest.approx(1 / 7)
     assert found["agent/cut_fraction"] == pytest.approx(1 / 5)
+
+
+def test_malformed_replies_are_counted_among_those_of_tool_use():
+    def using(replies, malformed, tools=({},)):
+        made = episode(1.0)
+        made.tools, row = tools, Trajectory()
+        made.transcript = [Message("user", ""), *[Message("assistant", "")] * replies]
+        for number in range(replies):
+            row.append_context([1])
+            row.append_sampled([2, 3], [-1.0, -1.0], 0)
+            if number < malformed:
+                row.mark_malformed()
+        made.trajectories = [row]
+        return made
+
+    plain = [[using(3, 1), using(2, 2)], [using(9, 0, tools=())]]
+    found = statistics.plays({"plain": plain, "hint": []}, "environment", ("plain",))
+    assert found["agent/malformed_fraction"] == pytest.approx(3 / 5)
+    games = statistics.plays({"plain": plain[1:], "hint": []}, "environment", ("plain",))
+    assert "agent/malformed_fraction" not in games
+
+
+def test_cut_and_repaired_designs_are_counted_among_their_kind():
+    attempts = [
+        environment("a"), environment("b", stage="cut"), environment("c", stage="context"),
+        environment("d", first_stage="leak", repairs=1),
+        environment("e", first_stage="leak", repairs=2, stage="leak"),
+    ]  # fmt: skip
+    found = statistics.designs(attempts)
+    assert found["designer/cut_fraction"] == pytest.approx(2 / 5)
+    assert found["designer/repaired_fraction"] == 0.5
+    assert "designer/repaired_fraction" not in statistics.designs(attempts[:3])
+
+
+def test_each_skill_has_its_own_numbers():
+    one = environment("a", [1, 1], [1, 0], skill="causal inference")
+    two = environment("b", [1, 1], [0, 0])
+    rejected = environment("c", stage="leak")
+    episodes = {
+        "plain": [[episode(1), episode(0)], [episode(0), episode(0)]],
+        "hint": [[episode(1)], [episode(1)]],
+    }
+    fresh, live = [one, two, rejected], [one, two]
+    found = statistics.by_skill(fresh, live, live, episodes, "environment", ("plain",))
+    assert found["agent/win_rate/causal_inference"] == 0.5
+    assert found["agent/win_rate_hint/s"] == 1.0 and found["agent/win_rate/s"] == 0.0
+    assert found["agent/zero_variance_groups/s"] == 1.0
+    assert found["agent/zero_variance_groups/causal_inference"] == 0.0
+    assert found["designer/regret/causal_inference"] == 0.5
+    assert found["designer/hard_fraction/s"] == found["designer/in_band_fraction/s"] + 1.0 == 1.0
+    assert found["designer/valid_fraction/s"] == 0.5
+    assert len(found) == 2 * len(statistics.PER_SKILL)
+
+
+def test_a_skill_that_was_not_played_has_no_win_rate():
+    found = statistics.by_skill([environment("c", stage="leak")], [], [], {}, "seed", ("plain",))
+    assert found == {"designer/valid_fraction/s": 0.0}
+
+
+def test_only_averages_that_moved_are_reported():
+    before = {"a b": SkillAverages(0.5, 0.25), "c": SkillAverages(0.0, 0.0)}
+    after = before | {"a b": SkillAverages(0.75, 0.5)}
+    found = statistics.averages(before, after)
+    assert found == {"designer/return_fast/a_b": 0.75, "designer/return_slow/a_b": 0.5}
+
+
+def test_novelty_and_reply_lengths_are_means_of_what_there_is():
+    played = [environment("a", novelty=0.5), environment("b", novelty=1.0), environment("c")]
+    assert statistics.environments(played, [])["designer/novelty"] == 0.75
+    spoken = episode(1)
+    spoken.trajectories = [Trajectory(mask=[0, 1, 1, 1, 0, 1])]
+    spoken.transcript = [Message("user", "?"), Message("assistant", "a"), Message("assistant", "b")]
+    found = statistics.plays({"plain": [[spoken]], "hint": [[]]}, "seed", ("plain",))
+    assert (found["agent/reply_tokens"], found["agent/tokens_per_reply"]) == (4, 2)
+
+
+def test_the_memory_s_spread_is_reported_when_it_grows():
+    memory = Memory(MemorySettings(), [Record("class AEnv: pass", "s", 0.5, 0.2, 0, family="f")])
+    found = statistics.memory(memory, [environment("a")])
+    assert found["memory/records"] == 1 and found["designer/coverage/family_entropy"] == 0.0
+    assert not any("coverage" in name for name in statistics.memory(memory, []))
 
 
 def test_nothing_is_reported_for_what_did_not_happen():

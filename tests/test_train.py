@@ -21,6 +21,7 @@ from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
 from tests.processes import as_group, descendants, started
+from tests.test_metrics_docs import undocumented
 
 STEPS = 3
 OVERRIDES = {
@@ -134,6 +135,27 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
         np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_malformed_replies_are_masked_on_demand(masked):
+    row = Trajectory()
+    for reply in ([10, 11], [12], [13, 14]):
+        row.append_context([1])
+        row.append_sampled(reply, [-1.0] * len(reply), 0)
+        if reply == [12]:
+            row.mark_malformed()
+    config, learner = base.get_config(), Recorder()
+    config.agent.mask_malformed = masked
+    config.learner.agent.rows, config.learner.agent.length = 1, 8
+    rooms = SimpleNamespace(config=config, learner=learner)
+    state = SimpleNamespace(learner=SimpleNamespace(params=None, version=0), reference=None)
+    role_gradients(rooms, state, "agent", [[row]], [1.0], 1.0)
+    (batch,) = learner.batches
+    trained = batch.targets[batch.weights > 0].tolist()
+    assert trained == [10, 11, 13, 14] if masked else trained == [10, 11, 12, 13, 14]
+    np.testing.assert_allclose(batch.weights[batch.weights > 0], 1 / len(trained))
+    assert batch.tokens[0, :7].tolist() == row.tokens[:-1]
+
+
 def comparable(rows):
     """Metrics without times and rates, and without what the engines did for their results, which
     depends on when their jobs ended and environments answered."""
@@ -174,6 +196,14 @@ def test_a_run_shows_every_part_of_self_play(finished):
         assert f"eval/dev/{name}" in rows[0] and f"eval/dev/{name}" in rows[-1]
     for label in ("designs valid", "regret", "held-out dev, greedy, all", "gradient norm, agent"):
         assert label in printed
+
+
+def test_every_metric_of_a_run_is_documented(finished):
+    workdir, _, _ = finished
+    names = {name for row in read_metrics(workdir) for name in row}
+    assert undocumented(names) == set()
+    per_skill = {name.rpartition("/")[0] for name in names if name.endswith("optimization")}
+    assert {"agent/win_rate", "designer/valid_fraction", "designer/reward"} <= per_skill
 
 
 def test_every_design_is_written_with_its_record(finished):
@@ -260,6 +290,39 @@ def test_environments_live_for_their_epoch_and_are_trained_after_the_delay(finis
         assert record["trained"]
 
 
+OPTIONS = {
+    "designer.reward": "learning_potential",
+    "designer.guards": ("replay", "guesses", "partial_credit"),
+    "designer.coverage_bonus": 0.1,
+    "designer.repair_turns": 1,
+    "curriculum.difficulty_hints": True,
+    "curriculum.regen_interval": 2,
+    "designer.delay": 2,
+    "agent.format_bonus": 0.1,
+    "learner.drop_zero_variance": True,
+    "eval.greedy": 0,
+    "eval.episodes": 0,
+}
+
+
+def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path):
+    whole, _, shared = finished
+    shared = {**shared, **OPTIONS, "warm_start.path": whole, "checkpoint.grace_s": WALL}
+    run(tmp_path / "whole", **shared)
+    stopped(command(tmp_path / "stopped", **shared), tmp_path / "stopped", signal.SIGINT,
+            INTERRUPTED)  # fmt: skip
+    run(tmp_path / "stopped", **shared)
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    rows = read_metrics(tmp_path / "whole")[1:]
+    assert undocumented({name for row in rows for name in row}) == set()
+    records = [json.loads(f.read_text()) for f in (tmp_path / "whole/environments").glob("*.json")]
+    shown = [record for record in records if record["first_stage"]]
+    assert shown and all(record["repairs"] == 1 and record["trained"] for record in shown)
+    assert {record["reward"] for record in shown} <= {-0.2, 0.0}
+    trained = [name for row in rows for name in row if name.startswith("designer/return_slow/")]
+    assert trained and all(0 <= row.get("agent/well_formed_fraction", 0) <= 1 for row in rows)
+
+
 def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path):
     whole, _, shared = finished
     workdir = tmp_path / "fixed"
@@ -269,6 +332,51 @@ def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path)
     assert all("designer/grad_norm" not in row for row in rows)
     assert [row["agent/episodes"] for row in rows] == [12, 12]
     assert not any("designer/designs" in row for row in rows)
+
+
+def test_a_folder_is_a_pool_without_a_designer(finished, tmp_path):
+    """One run's environments are the next one's."""
+    whole, _, shared = finished
+    workdir, size = tmp_path / "folder", len(records_of(whole, None, "off_skill"))
+    given = {"curriculum.source": "folder", "curriculum.folder": whole / "environments"}
+    rest = {"curriculum.num_envs": 2, "steps": 2, "warm_start.path": whole}
+    printed = run(workdir, **{**shared, **given, **rest})
+    assert f"{6 * STEPS - size} of {6 * STEPS} environments rejected:" in printed
+    rows = read_metrics(workdir)[1:]
+    assert [row["pool/size"] for row in rows] == [size, size]
+    assert [row["pool/left"] for row in rows] == [size - 2, size - 4]
+    assert [row["agent/episodes"] for row in rows] == [8, 8]  # with and without the hint
+    assert not any(name.startswith(("sampler/designer", "designer/grad")) for name in rows[0])
+
+
+def test_an_empty_folder_stops_a_run_before_its_warm_start(tmp_path):
+    (tmp_path / "environments").mkdir()
+    given = {"curriculum.source": "folder", "curriculum.folder": tmp_path / "environments"}
+    done = subprocess.run(
+        command(tmp_path / "run", **given), capture_output=True, text=True, timeout=WALL,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "at least curriculum.num_envs=6" in done.stderr
+    assert not (tmp_path / "run" / "warm_start" / "checkpoints").exists()
+
+
+def test_adaptive_levels_rise_and_a_resumed_run_draws_alike(finished, tmp_path):
+    whole, _, shared = finished
+    easy = {f"curriculum.adaptive.{key}": value for key, value in
+            {"attempts": 2, "promote": 0.0, "success": -1.0}.items()}  # fmt: skip
+    given = {"curriculum.source": "adaptive", "warm_start.path": whole, **easy}
+    runs = {}
+    for name, stops in (("whole", (3,)), ("resumed", (1, 3))):
+        for steps in stops:
+            run(tmp_path / name, **{**shared, **given, "steps": steps})
+        runs[name] = read_metrics(tmp_path / name)[1:]
+    assert [row["pool/size"] for row in runs["whole"]] == [16, 16, 16]
+    assert [row["agent/episodes"] for row in runs["whole"]] == [12, 12, 12]
+    assert runs["whole"][0]["adaptive/top_level"] == 0 < runs["whole"][-1]["adaptive/top_level"]
+    assert "agent/win_rate_hint" not in runs["whole"][0]
+    assert comparable(runs["resumed"])[-1]["agent/win_rate"] == runs["whole"][-1]["agent/win_rate"]
+    for row, other in zip(comparable(runs["resumed"]), comparable(runs["whole"]), strict=True):
+        assert row.items() <= other.items() or other.items() <= row.items()
 
 
 def test_eval_generate_and_play_work_on_a_finished_run(finished):
@@ -333,9 +441,13 @@ def test_two_processes_train_as_one(finished, tmp_path):
 
 
 def accepted_records(workdir):
+    return records_of(workdir, None)
+
+
+def records_of(workdir, *stages):
     files = sorted((workdir / "environments").glob("*.json"))
     records = [json.loads(file.read_text()) for file in files]
-    return [record for record in records if record["stage"] is None]
+    return [record for record in records if record["stage"] in stages]
 
 
 def start(arguments):

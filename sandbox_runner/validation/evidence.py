@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
+import msgspec
+
+from sandbox_runner.contract import tool_schemas
 from sandbox_runner.protocol import Played, Transcript
 from sandbox_runner.types import Session, Verdict
+from sandbox_runner.validation import probes, tool_probes
+
+REPLIES, CALLS = "replies", "calls"  # the two kinds of probes
 
 
 @dataclass
@@ -13,7 +20,8 @@ class Evidence:
     """Filled round by round; stages only read it. Lists over seeds follow `seeds`.
 
     `session` and `beside` are two instances in one child; `elsewhere` lives in another child
-    under another hash seed. `replays` has one list per seed whose solution was replayed.
+    under another hash seed. `replays` has one list per seed whose solution was replayed. What
+    fixed probes gave stands under their kind; calls are tried on programs with tools alone.
     """
 
     source: str
@@ -22,21 +30,34 @@ class Evidence:
     session: Session | None = None
     beside: Session | None = None
     elsewhere: Session | None = None
-    fresh: Transcript | None = None
-    fresh_elsewhere: Transcript | None = None
-    crowded: Transcript | None = None
+    fresh: dict[str, Transcript] = field(default_factory=dict)
+    fresh_elsewhere: dict[str, Transcript] = field(default_factory=dict)
+    crowded: dict[str, Transcript] = field(default_factory=dict)
     starts: list[Transcript] = field(default_factory=list)
     start_elsewhere: Transcript | None = None
     solved: list[Transcript | None] = field(default_factory=list)
     solution_actions: list[list[str]] = field(default_factory=list)
     solved_elsewhere: Transcript | None = None
+    solved_last: list[Transcript] = field(default_factory=list)
     blind: dict[str, list[Transcript]] = field(default_factory=dict)
     replays: list[list[Transcript]] = field(default_factory=list)
-    last: Transcript | None = None
+    last: dict[str, Transcript] = field(default_factory=dict)
     cpu: float = 0.0
     calls: int = 0
     shareable: bool = False
     rejection: tuple[str, str] | None = None
+
+    @property
+    def tools(self) -> tuple[dict, ...]:
+        """The schemas of the first reset."""
+        text = self.fresh[REPLIES].tools if REPLIES in self.fresh else ""
+        return tool_schemas(text) if text else ()
+
+    def probe_episode(self, kind: str) -> list[str]:
+        """The actions of one kind; none where the program has no use for them."""
+        if kind == REPLIES:
+            return probes.probe_episode(self.max_turns)
+        return tool_probes.call_episode(self.tools, self.max_turns)
 
     @property
     def solutions(self) -> list[str | None]:
@@ -56,7 +77,8 @@ class Evidence:
 
     def verdict(self) -> Verdict:
         stage, reason = self.rejection or (None, "")
-        return Verdict(stage is None, stage, reason, self.shareable, measurements(self))
+        found = measurements(self), behaviour(self.fresh)
+        return Verdict(stage is None, stage, reason, self.shareable, *found)
 
 
 def won(transcript: Transcript | None) -> bool:
@@ -76,16 +98,24 @@ def win_rate(transcripts: list[Transcript | None]) -> float:
     return sum(won(t) for t in transcripts) / len(transcripts) if transcripts else 0.0
 
 
+def behaviour(transcript: Transcript | None) -> str:
+    """A digest of all that was answered; empty without a transcript."""
+    if transcript is None:
+        return ""
+    return hashlib.sha256(msgspec.json.encode(transcript)).hexdigest()[:16]
+
+
 def measurements(evidence: Evidence) -> dict[str, float]:
     """Only what has been seen: a program that is rejected early has few of them."""
     found: dict[str, float] = {}
     if evidence.calls:
         found["cpu_ms_per_call"] = 1e3 * evidence.cpu / evidence.calls
-    if evidence.fresh is not None:
-        sizes = [len(evidence.fresh.first), *(len(t.observation) for t in evidence.fresh.turns)]
+    fresh = evidence.fresh.get(REPLIES)
+    if fresh is not None:
+        sizes = [len(fresh.first), *(len(turn.observation) for turn in fresh.turns)]
         found["observation_chars_mean"] = sum(sizes) / len(sizes)
         found["observation_chars_max"] = float(max(sizes))
-        found["probe_turns"] = float(len(evidence.fresh.turns))
+        found["probe_turns"] = float(len(fresh.turns))
     if evidence.solved:
         found["win_solution"] = win_rate(evidence.solved)
         turns = [len(t.turns) for t in evidence.solved if won(t)]

@@ -23,6 +23,7 @@ _MARKERS = ("\\boxed", "<tool_call>", "<answer>")
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
 _MOST_MATCHES = 100  # parts of longer words: a text that repeats an answer so often is made for it
 _OPENING, _CLOSING = "<answer>", "</answer>"
+_PAIRS = ((_OPENING, _CLOSING), ("<tool_call>", "</tool_call>"))
 
 
 def probe_episode(max_turns: int) -> list[str]:
@@ -53,7 +54,18 @@ def as_action(line: str) -> str:
 
 
 def solution_lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    """The actions of a solution; a call or an answer may go over several lines."""
+    actions: list[str] = []
+    parts: list[str] = []
+    still_open = 0
+    for line in text.splitlines():
+        parts.append(line)
+        for opening, closing in _PAIRS:
+            still_open += line.count(opening) - line.count(closing)
+        if still_open <= 0:
+            actions.append("\n".join(parts).strip())
+            parts, still_open = [], 0
+    return [action for action in (*actions, "\n".join(parts).strip()) if action]
 
 
 def answer_of(solution: str) -> str:

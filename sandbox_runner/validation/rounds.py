@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from sandbox_runner.pool import BlockingPool
 from sandbox_runner.protocol import Episode, Transcript
 from sandbox_runner.types import EnvError, Session
-from sandbox_runner.validation import probes
-from sandbox_runner.validation.evidence import Evidence, won
+from sandbox_runner.validation import probes, tool_probes
+from sandbox_runner.validation.evidence import CALLS, REPLIES, Evidence, won
 
 _DONORS = (0, 1)  # seeds whose solutions are replayed on all others
+_KINDS = (REPLIES, CALLS)
 Take = Callable[[list[Transcript]], None]
 
 
@@ -51,13 +53,13 @@ def fresh(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
 
     What fails in the first is not played in the second: a hang is paid for once.
     """
-    for attribute, home in (("fresh", "session"), ("fresh_elsewhere", "elsewhere")):
+    homes = (("fresh", "session"), ("fresh_elsewhere", "elsewhere"))
+    for kind, (attribute, home) in itertools.product(_KINDS, homes):
         script = Script(pool)
         for evidence in batch:
-            if evidence.rejection is None:
-                actions = probes.probe_episode(evidence.max_turns)
+            if evidence.rejection is None and (actions := evidence.probe_episode(kind)):
                 episode = _episode(getattr(evidence, home), evidence.seeds[0], actions)
-                script.add(evidence, [episode], _single(evidence, attribute))
+                script.add(evidence, [episode], _last_of(getattr(evidence, attribute), kind))
         script.run()
 
 
@@ -66,14 +68,14 @@ def crowded(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     _opened(batch, "beside", pool.open_beside([evidence.session for evidence in batch]))
     script = Script(pool)
     for evidence in batch:
-        if evidence.rejection is None:
-            actions = probes.probe_episode(evidence.max_turns)
-            episodes = [
-                _episode(evidence.beside, evidence.seeds[1], actions),
-                _episode(evidence.session, evidence.seeds[0], actions),
-            ]
-            take = _single(evidence, "crowded")
-            script.add(evidence, episodes, take, interleaved=True)
+        for kind in _KINDS if evidence.rejection is None else ():
+            if actions := evidence.probe_episode(kind):
+                episodes = [
+                    _episode(evidence.beside, evidence.seeds[1], actions),
+                    _episode(evidence.session, evidence.seeds[0], actions),
+                ]
+                take = _last_of(evidence.crowded, kind)
+                script.add(evidence, episodes, take, interleaved=True)
     script.run()
 
 
@@ -83,7 +85,7 @@ def robust(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     for evidence in batch:
         episodes = [
             _episode(evidence.session, evidence.seeds[0], [probe, probes.BOXED_NUMBER, probe])
-            for probe in probes.PROBES
+            for probe in (*probes.PROBES, *tool_probes.replies(evidence.tools))
         ]
         script.add(evidence, episodes, lambda transcripts: None)
     script.run()
@@ -101,12 +103,13 @@ def starts(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
 
 
 def solve(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
-    """The reference solution as one action, then, where that does not win, line by line."""
-    for split in (False, True):
+    """The reference solution as one action, then, where that does not win, line by line; with tools
+    the other way round, so that each call is seen to be answered."""
+    for attempt in range(2):
         script = Script(pool)
         for evidence in batch:
             if evidence.rejection is None and evidence.has_solution:
-                _add_solutions(script, evidence, split)
+                _add_solutions(script, evidence, attempt)
         script.run()
     script = Script(pool)
     for evidence in batch:
@@ -118,8 +121,9 @@ def solve(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     script.run()
 
 
-def _add_solutions(script: Script, evidence: Evidence, split: bool) -> None:
-    if not split:
+def _add_solutions(script: Script, evidence: Evidence, attempt: int) -> None:
+    split = bool(evidence.tools) != bool(attempt)
+    if attempt == 0:
         evidence.solved = [None] * len(evidence.seeds)
         evidence.solution_actions = [[] for _ in evidence.seeds]
     tried = []
@@ -129,16 +133,14 @@ def _add_solutions(script: Script, evidence: Evidence, split: bool) -> None:
             continue
         whole = [text.strip()] if not split else lines
         actions = [probes.as_action(line) for line in whole][: evidence.max_turns]
-        evidence.solution_actions[i] = actions
-        tried.append(i)
+        tried.append((i, actions))
 
     def take(transcripts: list[Transcript]) -> None:
-        for i, transcript in zip(tried, transcripts, strict=True):
-            evidence.solved[i] = transcript
+        for (i, actions), transcript in zip(tried, transcripts, strict=True):
+            if attempt == 0 or split or won(transcript):  # else line by line says more
+                evidence.solved[i], evidence.solution_actions[i] = transcript, actions
 
-    episodes = [
-        _episode(evidence.session, evidence.seeds[i], evidence.solution_actions[i]) for i in tried
-    ]
+    episodes = [_episode(evidence.session, evidence.seeds[i], actions) for i, actions in tried]
     script.add(evidence, episodes, take)
 
 
@@ -146,7 +148,9 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Policies that ignore the observation, and solutions replayed on other seeds."""
     script = Script(pool)
     for evidence in batch:
-        for name, actions in probes.policies(evidence.max_turns, evidence.seeds[0]).items():
+        policies = probes.policies(evidence.max_turns, evidence.seeds[0])
+        policies |= tool_probes.policies(evidence.tools, evidence.max_turns)
+        for name, actions in policies.items():
             episodes = [_episode(evidence.session, seed, actions) for seed in evidence.seeds]
             script.add(evidence, episodes, _into(evidence.blind, name))
         for donor in _DONORS:
@@ -159,12 +163,20 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
 
 
 def last(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
-    """The fresh episode once more, after all the others."""
+    """The fresh episode once more, after all the others; with tools, two solved ones side by side
+    too: what tools change is seen by their right use."""
     script = Script(pool)
     for evidence in batch:
-        actions = probes.probe_episode(evidence.max_turns)
-        episode = _episode(evidence.session, evidence.seeds[0], actions)
-        script.add(evidence, [episode], _single(evidence, "last"))
+        for kind in _KINDS:
+            if actions := evidence.probe_episode(kind):
+                episode = _episode(evidence.session, evidence.seeds[0], actions)
+                script.add(evidence, [episode], _last_of(evidence.last, kind))
+        if evidence.tools and evidence.has_solution:
+            episodes = [
+                _episode(session, evidence.seeds[i], evidence.solution_actions[i])
+                for i, session in enumerate((evidence.beside, evidence.session))
+            ]
+            script.add(evidence, episodes, _attribute(evidence, "solved_last"), interleaved=True)
     script.run()
 
 
@@ -184,6 +196,10 @@ def _episode(session: Session, seed: int, actions: list[str]) -> Episode:
 
 def _single(evidence: Evidence, attribute: str) -> Take:
     return lambda transcripts: setattr(evidence, attribute, transcripts[-1])
+
+
+def _last_of(target: dict[str, Transcript], kind: str) -> Take:
+    return lambda transcripts: target.__setitem__(kind, transcripts[-1])
 
 
 def _attribute(evidence: Evidence, attribute: str) -> Take:

@@ -7,6 +7,8 @@ while evidence is gathered, at whatever point that is.
 from __future__ import annotations
 
 from sandbox_runner.protocol import Transcript
+from sandbox_runner.tool_use import ERROR
+from sandbox_runner.validation import tool_probes
 from sandbox_runner.validation.evidence import Evidence, ended, win_rate, won
 from sandbox_runner.validation.probes import answer_of, shows
 
@@ -17,7 +19,7 @@ LEAK_RATE = 0.8
 def determinism(evidence: Evidence) -> str | None:
     """Equal transcripts in fresh processes with different hash seeds."""
     pairs = (
-        (evidence.fresh, evidence.fresh_elsewhere),
+        *((there, evidence.fresh_elsewhere.get(kind)) for kind, there in evidence.fresh.items()),
         (evidence.starts[1] if evidence.starts else None, evidence.start_elsewhere),
         (evidence.solved[1] if evidence.solved else None, evidence.solved_elsewhere),
     )
@@ -37,8 +39,14 @@ def isolation(evidence: Evidence) -> str | None:
     A program that draws from a small range without seeding can pass `determinism` by luck and end
     here, so the reason names both causes.
     """
-    for crowded in (evidence.crowded, evidence.last):
-        if crowded is not None and (where := difference(evidence.fresh, crowded)):
+    pairs = [
+        (evidence.fresh[kind], crowded)
+        for transcripts in (evidence.crowded, evidence.last)
+        for kind, crowded in transcripts.items()
+    ]
+    pairs += zip(evidence.solved, evidence.solved_last, strict=False)
+    for alone, crowded in pairs:
+        if where := difference(alone, crowded):
             return (
                 f"an earlier episode or another instance changed an episode ({where}): keep all "
                 "state on self and set all of it in reset, none on the class or the module, and "
@@ -48,11 +56,12 @@ def isolation(evidence: Evidence) -> str | None:
 
 
 def termination(evidence: Evidence) -> str | None:
-    if ended(evidence.fresh):
+    still_open = [kind for kind, transcript in evidence.fresh.items() if not ended(transcript)]
+    if not still_open:
         return None
     return (
-        f"an episode of arbitrary replies was still open after {evidence.max_turns} turns: count "
-        "every step, also malformed actions, and truncate at self.max_turns"
+        f"an episode of arbitrary {still_open[0]} was still open after {evidence.max_turns} turns: "
+        "count every step, also malformed actions, and truncate at self.max_turns"
     )
 
 
@@ -62,7 +71,7 @@ def solution(evidence: Evidence) -> str | None:
         return None
     wins = sum(won(transcript) for transcript in evidence.solved)
     if wins > len(evidence.seeds) // 2:
-        return None
+        return _only_errors(evidence)
     lost = next(i for i, t in enumerate(evidence.solved) if not won(t))
     transcript = evidence.solved[lost]
     end = transcript.turns[-1].observation if transcript and transcript.turns else "no action"
@@ -71,6 +80,19 @@ def solution(evidence: Evidence) -> str | None:
         f"{evidence.seeds[lost]} {_short(evidence.solutions[lost] or 'None')} ended with "
         f"{_short(end)}"
     )
+
+
+def _only_errors(evidence: Evidence) -> str | None:
+    """An answer that is right proves nothing about tools of which none ever works."""
+    results = [
+        text
+        for transcript in evidence.solved
+        for turn in (transcript.turns if transcript else ())
+        for text in turn.tool_results or ()
+    ]
+    if not results or not all(text.startswith(ERROR) for text in results):
+        return None
+    return f"every call of solution() is answered with an error: {_short(results[0])}"
 
 
 def constant(evidence: Evidence) -> str | None:
@@ -90,6 +112,10 @@ def trivial(evidence: Evidence) -> str | None:
         "word": "a random word",
         "format": "an empty box",
         "number": r"\boxed{0} every time",
+        "no_answer": "an empty answer",
+        "zero": "the answer 0",
+        "calls": "calling every tool without arguments",
+        "wrong": "wrong calls alone",
     }
     rates = {names[name]: win_rate(t) for name, t in evidence.blind.items()}
     replayed = [win_rate(replay) for replay in evidence.replays]
@@ -105,19 +131,25 @@ def leak(evidence: Evidence) -> str | None:
     if not evidence.has_solution:
         return None
     first = [[start.first] for start in evidence.starts]
+    tools = [tool_probes.texts(start.tools) for start in evidence.starts]
     later = [
         [
             turn.observation
-            for transcripts in evidence.blind.values()
+            for policy, transcripts in evidence.blind.items()
+            if policy != "calls"  # what a tool says when it is called is for the Agent to use
             for turn in transcripts[i].turns
             if not (turn.terminated or turn.truncated)
         ]
         for i in range(len(evidence.seeds))
     ]
-    shown = {"the first observation": first, "a reply to a wrong action": later}
+    shown = {
+        "the first observation": first,
+        "a tool's description": tools,
+        "a reply to a wrong action": later,
+    }
     seen = [0] * len(evidence.seeds)
     where = ""
-    answers = [answer_of(solution or "") for solution in evidence.solutions]
+    answers = [_answer(evidence, solution or "") for solution in evidence.solutions]
     for place, texts in shown.items():
         for i, answer in enumerate(answers):
             if not seen[i] and any(shows(text, answer) for text in texts[i]):
@@ -127,10 +159,18 @@ def leak(evidence: Evidence) -> str | None:
     return f"{where} states the whole answer on {sum(seen)} of {len(seen)} seeds"
 
 
+def _answer(evidence: Evidence, solution: str) -> str:
+    """With tools, several answers only say that several requests are done: the calls count."""
+    several = evidence.tools and solution.count("<answer>") > 1
+    return solution if several else answer_of(solution)
+
+
 def difference(one: Transcript, other: Transcript) -> str | None:
     """Where two transcripts part, None when they are equal."""
     if one.first != other.first:
         return "in the first observation"
+    if one.tools != other.tools:
+        return "in get_tools()"
     if one.solution != other.solution:
         return "in solution()"
     for turn, (a, b) in enumerate(zip(one.turns, other.turns, strict=False), start=1):

@@ -16,8 +16,8 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from spade_jax import models, parallel
-from spade_jax.aot import flops
 from spade_jax.aot.topology import AotError, Topology
+from spade_jax.models import flops
 from spade_jax.models.cache import position_bytes
 from spade_jax.rl import Learner
 from spade_jax.rooms import open_learner
@@ -67,7 +67,7 @@ class Plan:
         Raises:
             AotError, MeshError, ModelError: the recipe does not fit the slice.
         """
-        model = model_of(config)
+        model = models.of_recipe(config)
         mesh = parallel.make_mesh(config.mesh, topology.devices)
         for role in ROLES:
             _divides(f"learner.{role}.rows", config.learner[role].rows, mesh)
@@ -83,12 +83,6 @@ class Plan:
     def replica_params(self) -> models.Params:
         """Shapes of the parameters that a replica samples from."""
         return _copies(self.model, self.replica)
-
-
-def model_of(config: ConfigDict) -> models.ModelConfig:
-    """The model of a recipe; a public one is taken to have its preset's shapes."""
-    own = {} if config.model.checkpoint else {"vocab_size": config.text.vocab_size}
-    return models.from_config(config.model, **own)
 
 
 def train(plan: Plan) -> Iterator[Program]:

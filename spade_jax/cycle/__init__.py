@@ -1,24 +1,32 @@
 """The phases of one training step: design, play, reward, update."""
 
 from spade_jax.cycle.advising import advice_metrics, judge_new, measure
-from spade_jax.cycle.designing import PoolError, fill_pool, make_designs, open_documents
+from spade_jax.cycle.designing import PoolError, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
-from spade_jax.cycle.rewarding import due_designs, raw_reward
+from spade_jax.cycle.replaying import draw_retired, retire
+from spade_jax.cycle.rewarding import due_designs, note_novelty, pay, raw_reward
+from spade_jax.cycle.sources import SOURCES, Source, open_source
 from spade_jax.cycle.updating import agent_rows, role_gradients, trained_arms, update
 
 __all__ = [
+    "SOURCES",
     "PoolError",
+    "Source",
     "advice_metrics",
     "agent_rows",
+    "draw_retired",
     "due_designs",
-    "fill_pool",
     "guard",
     "judge_new",
     "make_designs",
     "measure",
+    "note_novelty",
     "open_documents",
+    "open_source",
+    "pay",
     "play_arms",
     "raw_reward",
+    "retire",
     "role_gradients",
     "trained_arms",
     "update",

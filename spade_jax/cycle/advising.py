@@ -57,7 +57,7 @@ def judge_new(
     }
     seen = [(e, plays[e.name]) for e in _accepted(fresh) if plays.get(e.name) is not None]
     how = PlaySettings(0.0, 1, rooms.config.designer.self_judge_tokens)
-    ask = designer.asking_model(rooms.engines["agent"], rooms.language.chat, how)
+    ask = designer.asking_model(rooms.engines["agent"], rooms.language.chats["designer"], how)
 
     def judged(share: list[tuple[Environment, Episode]]) -> list[str]:
         seeds = _seeds(rooms, [environment for environment, _ in share], "judge")
@@ -134,7 +134,8 @@ def _asking(rooms: Rooms, section: str) -> Ask:
     settings = PlaySettings(
         how.temperature, 1, how.max_new_tokens, policy.top_k, policy.top_p
     )
-    return designer.asking_model(rooms.engines["designer"], rooms.language.chat, settings)
+    chat = rooms.language.chats["designer"]
+    return designer.asking_model(rooms.engines["designer"], chat, settings)
 
 
 def _check_leaks(rooms: Rooms, drafts: Sequence[Environment]) -> None:

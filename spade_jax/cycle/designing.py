@@ -6,6 +6,7 @@ from spade_jax import seeding
 from spade_jax.cycle.advising import advise
 from spade_jax.designer import (
     DESIGNS,
+    Conversations,
     DesignRequest,
     Environment,
     Memory,
@@ -43,6 +44,7 @@ def make_designs(
     step, curriculum = records.step, config.curriculum
     memory = Memory.from_json(records.memory, rooms.memory_settings)
     documents = open_documents(rooms, records.documents)
+    target = config.designer.plateau_low, config.designer.plateau_high
     skills = active_skills(
         list(curriculum.skills), curriculum.skills_per_regen, regeneration
     )
@@ -56,6 +58,7 @@ def make_designs(
             memory if config.memory.enabled else None,
             config.memory.use,
             lambda label: seeding.derive(config.seed, label),
+            target if curriculum.difficulty_hints else None,
         )
         drafts = rooms.hosts.spread(
             "designs", lambda share: _try_designs(rooms, share, step, progress), wanted, DESIGNS
@@ -72,18 +75,28 @@ def make_designs(
 def _try_designs(
     rooms: Rooms, wanted: Sequence[DesignRequest], step: int, progress: Progress
 ) -> list[Environment]:
-    """One design per request, with its verdict."""
-    config = rooms.config
+    """One design per request, with its verdict, after as many repairs as it takes and gets."""
+    config, prompts, settings = rooms.config, rooms.prompts, rooms.design_settings
+    engine, chat = rooms.engines["designer"], rooms.language.chats["designer"]
     with progress.phase("design"):
-        drafts = write_designs(
-            rooms.engines["designer"], rooms.language.chat, rooms.prompts, wanted,
-            rooms.design_settings, step,
-        )  # fmt: skip
+        drafts = write_designs(engine, chat, prompts, wanted, settings, step)
+    _judge(rooms, drafts, progress)
+    conversations = Conversations(prompts, wanted, settings)
+    for _ in range(config.designer.repair_turns):
+        with progress.phase("design"):
+            answered = conversations.repair(
+                engine, chat, drafts, lambda label: seeding.derive(config.seed, label)
+            )
+        _judge(rooms, answered, progress)
+    return drafts
+
+
+def _judge(rooms: Rooms, drafts: Sequence[Environment], progress: Progress) -> None:
+    config = rooms.config
     with progress.phase("validate"):
         validate(rooms.pool, drafts, config.agent.max_turns)
         check_skills(rooms.matcher, drafts, config.designer.check_skill, rooms.warm.sources)
     advise(rooms, drafts, progress)
-    return drafts
 
 
 def open_documents(rooms: Rooms, position: dict) -> DocumentSampler | None:

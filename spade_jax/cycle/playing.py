@@ -12,8 +12,8 @@ from spade_jax.rooms import Rooms
 def play_arms(
     rooms: Rooms, environments: Sequence[Environment], step: int
 ) -> statistics.Played:
-    """Plays every live environment without the hint and, at its birth, with it: same seeds, same
-    weights. The returns of valid plays are noted in the environments.
+    """Plays every live environment without the hint and, at its birth, with the one that it may
+    have: same seeds, same weights. The returns of valid plays are noted in the environments.
 
     Returns:
         "plain" and "hint": per environment, its episodes.
@@ -31,7 +31,7 @@ def play_arms(
             ]
 
         plays = arm("plain", agent.plays_per_env, None)
-        if environment.born == step:
+        if environment.born == step and environment.hint:
             plays += arm("hint", agent.hint_plays_per_env, environment.hint)
         programs.append(Program(environment.source, environment.shareable, tuple(plays)))
     played = rooms.player.play(programs, rooms.play_settings)
@@ -49,7 +49,7 @@ def _returns(episodes: Sequence[Episode]) -> list[float]:
 
 
 def guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
-    """Rejects new environments that one blind action sequence wins."""
+    """Rejects new environments that pay without being played, by `designer.guards`."""
     new = {design.name for design in fresh}
     played = [
         (environment, [*hint, *plain])
@@ -63,4 +63,5 @@ def guard(rooms: Rooms, fresh, live, episodes: dict, step: int) -> None:
     reject_degenerate(
         rooms.hosts, rooms.pool, [environment for environment, _ in played],
         [plays for _, plays in played], seeds, rooms.config.agent.max_turns,
+        rooms.guard_settings,
     )  # fmt: skip

@@ -1,55 +1,106 @@
 """What a design is paid, once all of its plays are in."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 from ml_collections import ConfigDict
 
-from spade_jax.designer import BROKEN, Environment, Record, repeat_share
-from spade_jax.rl import REWARDS
+from spade_jax.designer import BROKEN, Environment, Record, novelty, repeat_share
+from spade_jax.rl import REWARDS, Plays, SkillAverages, updated_averages
 from spade_jax.rooms import Rooms
 
 REPEAT_WINDOW = 20  # newest records of a skill that a design is compared with
 
 
 def due_designs(designs: Sequence[Environment], step: int, config: ConfigDict) -> list[Environment]:
-    """Designs whose rewards are final: rejected ones at once, others after the delay or at the
-    run's last step."""
+    """Designs whose rewards are final: those whose (first) answer was rejected at once, others
+    after the delay or at the run's last step."""
     last = step + 1 == config.steps
     return [
         design
         for design in designs
         if not design.trained
-        and (last or not design.accepted or step - design.born + 1 >= config.designer.delay)
+        and (last or _rejection(design) or step - design.born + 1 >= config.designer.delay)
     ]
 
 
-def raw_reward(
-    rooms: Rooms, environment: Environment, known: Sequence[Record]
-) -> float | None:
-    """The designer's raw reward (paper, section 4); None leaves the design out of the update.
+def pay(
+    rooms: Rooms,
+    due: Sequence[Environment],
+    known: Sequence[Record],
+    averages: Mapping[str, SkillAverages],
+) -> dict[str, SkillAverages]:
+    """Gives every due design its reward.
 
     Args:
         known: the memory before this step, for the price of repetition (ours).
+        averages: of the skills, before the plays of these designs.
+
+    Returns:
+        The skills' averages with those plays.
+    """
+    returns: dict[str, list[np.ndarray]] = {}
+    for design in due:
+        if (plays := _paying_plays(design)) is not None:
+            returns.setdefault(design.skill, []).append(np.concatenate(plays.windows))
+    speeds = rooms.config.designer.average_fast, rooms.config.designer.average_slow
+    averages = updated_averages(averages, returns, *speeds)
+    for design in due:
+        design.reward, design.trained = raw_reward(rooms, design, known, averages), True
+    return averages
+
+
+def raw_reward(
+    rooms: Rooms,
+    environment: Environment,
+    known: Sequence[Record],
+    averages: Mapping[str, SkillAverages],
+) -> float | None:
+    """The designer's raw reward (paper, section 4); None leaves the design out of the update.
+
+    Of a design that was repaired only the first answer is trained, as the rejected one it is.
     """
     designer = rooms.config.designer
     if environment.trajectory.num_sampled() == 0:
         return None  # its prompt did not fit: not the designer's fault
     if environment.excused:
         return None
-    if environment.stage == "off_skill":
+    stage = _rejection(environment)
+    if stage == "off_skill":
         return designer.off_skill_reward if designer.train_invalid else None
-    if environment.stage == "degenerate":
+    if stage == "degenerate":
         return designer.degenerate_reward
-    if not environment.accepted:
+    if stage is not None:
         return designer.invalid_reward if designer.train_invalid else None
     if environment.faults:
         return designer.fault_reward
-    plays = environment.plays()
+    plays = _paying_plays(environment)
     if plays is None:
         return None
+    plays = dataclasses.replace(plays, skill=averages[environment.skill])
     reward = REWARDS[designer.reward](plays, rooms.reward_settings)
     if designer.reward == "blend" and reward < 0:
         return None
+    if designer.coverage_bonus and environment.novelty is not None:
+        reward += designer.coverage_bonus * environment.novelty
     if environment.judgement == BROKEN:
         reward -= designer.self_judge_cost
     return reward - designer.repeat_cost * repeat_share(environment, known, REPEAT_WINDOW)
+
+
+def note_novelty(fresh: Sequence[Environment], known: Sequence[Record]) -> None:
+    """What new, accepted designs add to the memory as it was before them."""
+    for design in fresh:
+        if design.accepted:
+            design.novelty = novelty(design, known, REPEAT_WINDOW)
+
+
+def _rejection(design: Environment) -> str | None:
+    """Where the trained answer, the first, was rejected."""
+    return design.first_stage or design.stage
+
+
+def _paying_plays(design: Environment) -> Plays | None:
+    """The plays that decide a design's reward, if any do."""
+    return None if _rejection(design) or design.faults else design.plays()

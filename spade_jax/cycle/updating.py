@@ -8,10 +8,18 @@ from ml_collections import ConfigDict
 
 from spade_jax import statistics
 from spade_jax.designer import Environment
-from spade_jax.rl import designer_advantages, group_advantages, pack, role_scale, token_weights
+from spade_jax.rl import (
+    designer_advantages,
+    group_advantages,
+    pack,
+    role_scale,
+    token_weights,
+    varied,
+)
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
+from spade_jax.text import well_formed
 
 
 def update(
@@ -22,9 +30,10 @@ def update(
     plays, agent_advantages = agent_rows(rooms, live, episodes)
     designs = [design for design in due if design.reward is not None]
     scale = config.designer.weight
-    if config.designer.role_scale:
+    if config.designer.role_scale:  # of all plays, also where only varied groups are trained
+        played = len(_trainable(config, live, episodes)[0])
         scale *= role_scale(
-            len(plays), len(designs), config.curriculum.regen_interval, config.designer.max_scale
+            played, len(designs), config.curriculum.regen_interval, config.designer.max_scale
         )
     design_advantages, records.baselines = designer_advantages(
         [design.reward for design in designs], [design.skill for design in designs],
@@ -38,7 +47,14 @@ def update(
         ),
     }
     shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
-    total, metrics = None, {"designer/reward_mean": statistics.mean([d.reward for d in designs])}
+    total, metrics = None, {
+        "designer/reward_mean": statistics.mean([design.reward for design in designs]),
+        "agent/trained_episodes": len(plays),
+    }
+    if config.agent.format_bonus and plays:
+        metrics["agent/well_formed_fraction"] = statistics.mean(
+            [_is_well_formed(config, play) for play in plays]
+        )
     for role, (episodes, advantages) in rows.items():
         gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
         if gradients is not None:
@@ -75,6 +91,18 @@ def agent_rows(
     """The plays that are trained and their advantages, one per play. An arm is never another one's
     baseline."""
     config = rooms.config
+    plays, returns, groups = _trainable(config, environments, episodes)
+    advantages = group_advantages(returns, groups, config.agent.normalise)
+    if config.learner.drop_zero_variance:
+        kept = varied(returns, groups)
+        plays, advantages = [plays[index] for index in kept], advantages[kept]
+    return plays, advantages
+
+
+def _trainable(
+    config: ConfigDict, environments, episodes: statistics.Played
+) -> tuple[list[Episode], list[float], list[tuple]]:
+    """Plays that say something about the Agent, their returns and groups."""
     plays, returns, groups = [], [], []
     played = [
         (arm, environment, episode)
@@ -88,10 +116,22 @@ def agent_rows(
         if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
             continue
         plays.append(episode)
-        returns.append(episode.final_return)
+        returns.append(episode.final_return + _format_bonus(config, episode))
         seed = episode.task.seed if config.agent.group == "seed" else None
         groups.append((arm, environment.name, seed))
-    return plays, group_advantages(returns, groups, config.agent.normalise)
+    return plays, returns, groups
+
+
+def _format_bonus(config: ConfigDict, play: Episode) -> float:
+    """What the return that is trained gets for the form of the actions; nobody else sees it."""
+    bonus = config.agent.format_bonus
+    return (bonus if _is_well_formed(config, play) else -bonus) if bonus else 0.0
+
+
+def _is_well_formed(config: ConfigDict, play: Episode) -> bool:
+    """Whether every action has the form that the domain asks for."""
+    tool_use = config.curriculum.domain == "tool_use"
+    return all(well_formed(reply, tool_use) for reply in play.replies)
 
 
 def role_gradients(
@@ -109,6 +149,8 @@ def role_gradients(
     """
     shape, total, sums = rooms.config.learner[role], None, []
     trajectories = [row for episode in episodes for row in episode]
+    if rooms.config.agent.mask_malformed:
+        trajectories = [row.without_malformed() for row in trajectories]
     owners = [number for number, episode in enumerate(episodes) for _ in episode]
     aggregation = rooms.config.learner.aggregation
     weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]

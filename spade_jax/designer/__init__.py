@@ -1,5 +1,6 @@
 from spade_jax.designer.advice import UNKNOWN, Answer, Ask, asking_model, asking_server
-from spade_jax.designer.curriculum import active_skills, draw_pool, requests
+from spade_jax.designer.coverage import coverage, entropy, novelty, repeat_share
+from spade_jax.designer.curriculum import active_skills, requests
 from spade_jax.designer.design import (
     DesignRequest,
     DesignSettings,
@@ -8,16 +9,26 @@ from spade_jax.designer.design import (
     write_designs,
 )
 from spade_jax.designer.environment import Environment
-from spade_jax.designer.guards import check_skills, reject_degenerate, repeat_share, replay_wins
+from spade_jax.designer.guards import GUARDS, GuardSettings, check_skills, reject_degenerate
 from spade_jax.designer.hints import check_leaks, write_hints
-from spade_jax.designer.memory import Memory, MemorySettings, Negative, Record, Selection
-from spade_jax.designer.skills import SkillMatcher, is_verbatim, verbatim_keys
+from spade_jax.designer.memory import (
+    Difficulty,
+    Memory,
+    MemorySettings,
+    Negative,
+    Record,
+    Selection,
+)
+from spade_jax.designer.repair import Conversations
+from spade_jax.designer.skills import SkillMatcher, is_verbatim, tool_count, verbatim_keys
 from spade_jax.designer.verdicts import BROKEN, SOLVABLE, UNSOLVABLE, WORKS, audit, judge
 from spade_jax.designer.wire import DESIGNS
 
 __all__ = [
     "BROKEN",
     "DESIGNS",
+    "GUARDS",
+    "Conversations",
     "SOLVABLE",
     "UNKNOWN",
     "UNSOLVABLE",
@@ -26,7 +37,9 @@ __all__ = [
     "Ask",
     "DesignRequest",
     "DesignSettings",
+    "Difficulty",
     "Environment",
+    "GuardSettings",
     "Memory",
     "MemorySettings",
     "Negative",
@@ -39,14 +52,16 @@ __all__ = [
     "audit",
     "check_leaks",
     "check_skills",
+    "coverage",
     "designer_prompt",
-    "draw_pool",
+    "entropy",
     "is_verbatim",
+    "novelty",
     "judge",
     "reject_degenerate",
     "repeat_share",
-    "replay_wins",
     "requests",
+    "tool_count",
     "validate",
     "verbatim_keys",
     "write_designs",

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from spade_jax import seeding
 from spade_jax.designer.design import DesignRequest
-from spade_jax.designer.environment import Environment
 from spade_jax.designer.memory import Memory
 from spade_jax.grounding import DocumentSampler
 
@@ -22,6 +21,7 @@ def requests(
     memory: Memory | None,
     use_memory: float,
     seed_of: Callable[[str], int],
+    target: tuple[float, float] | None = None,
 ) -> list[DesignRequest]:
     """One request per slot; skills take turns.
 
@@ -29,6 +29,7 @@ def requests(
         slots: names of the designs to be, unique in the run.
         memory: None when ablated; each design sees it with probability `use_memory`.
         seed_of: a seed from a label; makes every draw a function of the run's seed.
+        target: win rates that the designs are told to aim at; None: they are told nothing.
     """
     wanted = []
     for index, name in enumerate(slots):
@@ -37,24 +38,8 @@ def requests(
         examples = None
         if memory is not None and rng.random() < use_memory:
             examples = memory.select(skill, rng)
+        difficulty = memory.difficulty(skill, target) if memory and target else None
         document = documents.next() if documents is not None else None
-        wanted.append(DesignRequest(name, skill, document, examples, seed_of(f"{name} design")))
+        sample_seed = seed_of(f"{name} design")
+        wanted.append(DesignRequest(name, skill, document, examples, sample_seed, difficulty))
     return wanted
-
-
-def draw_pool(
-    pool: Sequence[Environment], count: int, seed: int, step: int
-) -> list[Environment]:
-    """`count` environments of a fixed pool for this step, their returns cleared; one walk over
-    shuffled passes, so the pool is exhausted before an environment returns."""
-    chosen: dict[str, Environment] = {}
-    position = step * count
-    while len(chosen) < count:
-        turn, index = divmod(position, len(pool))
-        order = seeding.generator(seed, "pool", turn).permutation(len(pool))
-        chosen.setdefault(pool[order[index]].name, pool[order[index]])
-        position += 1
-    for environment in chosen.values():
-        environment.born = step
-        environment.windows, environment.hint_returns, environment.faults = [], [], 0
-    return list(chosen.values())

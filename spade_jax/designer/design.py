@@ -7,7 +7,7 @@ import sandbox_runner
 from sandbox_runner import BlockingPool
 from spade_jax.designer.advice import PromptWorld
 from spade_jax.designer.environment import Environment
-from spade_jax.designer.memory import Selection
+from spade_jax.designer.memory import Difficulty, Selection
 from spade_jax.grounding import Document
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory, play
@@ -17,13 +17,15 @@ from spade_jax.text import ChatRenderer, ParseProblem, parse_design
 
 @dataclasses.dataclass(frozen=True)
 class DesignRequest:
-    """What one design is asked for. `document` and `examples` are None when ablated."""
+    """What one design is asked for. `document` and `examples` are None when ablated, `difficulty`
+    where nothing is said about it."""
 
     name: str
     skill: str
     document: Document | None
     examples: Selection | None
     sample_seed: int
+    difficulty: Difficulty | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +37,7 @@ class DesignSettings:
     snippet: most characters of a remembered source in a prompt.
     top_k, top_p: of the designer's policy.
     inline_hint: the hint is asked for and written with the source.
+    domain: "games" or "tool_use": which environments are asked for.
     """
 
     temperature: float
@@ -44,6 +47,7 @@ class DesignSettings:
     top_k: int = 0
     top_p: float = 1.0
     inline_hint: bool = True
+    domain: str = "games"
 
 
 def designer_prompt(
@@ -53,12 +57,15 @@ def designer_prompt(
     examples: Selection | None,
     snippet: int,
     inline_hint: bool = True,
+    domain: str = "games",
+    difficulty: Difficulty | None = None,
+    max_turns: int = 25,
 ) -> str:
     """The designer's prompt; the warm start renders its rows with this same function."""
     positives = [] if examples is None else examples.positives
     negatives = [] if examples is None else examples.negatives
     return prompts.render(
-        "designer",
+        "designer_tools" if domain == "tool_use" else "designer",
         skill=skill,
         document=document,
         inline_hint=inline_hint,
@@ -69,7 +76,19 @@ def designer_prompt(
         negatives=[
             {"too_easy": too_easy, "title": title(record.source)} for record, too_easy in negatives
         ],
+        difficulty=difficulty
+        and {"win_rate": f"{difficulty.win_rate:.1f}", "aim": difficulty.aim},
+        max_turns=max_turns,
     )
+
+
+def prompt_of(prompts: Prompts, request: DesignRequest, settings: DesignSettings) -> str:
+    """The prompt of a request."""
+    document = request.document.text if request.document else None
+    return designer_prompt(
+        prompts, request.skill, document, request.examples, settings.snippet,
+        settings.inline_hint, settings.domain, request.difficulty, settings.max_turns,
+    )  # fmt: skip
 
 
 def title(source: str) -> str:
@@ -89,56 +108,54 @@ def write_designs(
     step: int,
 ) -> list[Environment]:
     """One draft per request, parsed but not yet validated."""
-    how = PlaySettings(
-        settings.temperature, 1, settings.max_new_tokens, settings.top_k, settings.top_p
-    )
+    how = play_settings(settings)
     tasks = [
-        Task(
-            place=designer_prompt(
-                prompts,
-                request.skill,
-                request.document.text if request.document else None,
-                request.examples,
-                settings.snippet,
-                settings.inline_hint,
-            ),
-            seed=0,
-            sample_seed=request.sample_seed,
-            settings=how,
-        )
+        Task(prompt_of(prompts, request, settings), 0, request.sample_seed, how)
         for request in requests
     ]
     episodes = play(engine, chat, PromptWorld(), tasks)
     return [
-        _draft(request, episode, step, settings.inline_hint)
+        _draft(request, episode, step, settings)
         for request, episode in zip(requests, episodes, strict=True)
     ]
 
 
+def play_settings(settings: DesignSettings) -> PlaySettings:
+    """Of one answer of the designer."""
+    return PlaySettings(
+        settings.temperature, 1, settings.max_new_tokens, settings.top_k, settings.top_p
+    )
+
+
 def _draft(
-    request: DesignRequest, episode: Episode, step: int, needs_hint: bool
+    request: DesignRequest, episode: Episode, step: int, settings: DesignSettings
 ) -> Environment:
-    reply = episode.replies[-1] if episode.replies else ""
     environment = Environment(
         name=request.name,
         skill=request.skill,
         document_id=request.document.id if request.document else None,
-        reply=reply,
+        reply="",
         born=step,
         trajectory=next(iter(episode.trajectories), Trajectory()),  # of its one turn
     )
+    read_answer(environment, episode, settings)
+    return environment
+
+
+def read_answer(environment: Environment, episode: Episode, settings: DesignSettings) -> None:
+    """What the designer's last answer holds, or why it holds no environment."""
+    environment.reply = episode.replies[-1] if episode.replies else ""
     if not episode.replies:
         environment.reject("context", "the designer's prompt leaves no room for a reply")
     elif episode.unfinished:
         environment.reject("cut", f"the reply ended by {episode.outcome}, not by the designer")
-    parsed = parse_design(reply)
+    parsed = parse_design(environment.reply)
     if isinstance(parsed, ParseProblem):
         environment.reject(parsed.stage, parsed.detail)
     else:
         environment.source, environment.hint = parsed.source, parsed.hint or ""
-        if needs_hint and not parsed.hint:
+        if settings.inline_hint and not parsed.hint:
             environment.reject("hint", "no line 'Hint: ...' follows the code")
-    return environment
 
 
 def validate(pool: BlockingPool, environments: Sequence[Environment], max_turns: int) -> None:
@@ -148,6 +165,6 @@ def validate(pool: BlockingPool, environments: Sequence[Environment], max_turns:
         pool, [draft.source for draft in drafts], max_turns=max_turns
     )
     for draft, verdict in zip(drafts, verdicts, strict=True):
-        draft.shareable = verdict.shareable
+        draft.shareable, draft.behaviour = verdict.shareable, verdict.behaviour
         if not verdict.accepted:
             draft.reject(verdict.stage, verdict.reason)

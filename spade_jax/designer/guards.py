@@ -1,15 +1,45 @@
-"""Checks on a design that the sandbox cannot make: is it what was asked for, and is it a game?"""
+"""Checks on a design that the sandbox cannot make: is it what was asked for, and is it a game?
 
-from collections.abc import Collection, Sequence
+A script is the actions of one play. Replayed on other seeds it sees nothing, so what it wins there
+asks for no observation: a hint that states the constant answer would make any regret.
+"""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from sandbox_runner import BlockingPool, EnvError
 from spade_jax.designer.environment import Environment
-from spade_jax.designer.memory import Record
 from spade_jax.designer.skills import SkillMatcher, is_verbatim
 from spade_jax.envs.library import knob_of
 from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode
 from spade_jax.text import canonical_action
+
+WAVE = 96  # replays at a time, each of which may need a process of its own
+
+Script = tuple[str, ...]  # actions in canonical form
+Endings = list[list[float | None]]  # script, seed -> the last reward; None: it did not terminate
+
+
+@dataclasses.dataclass(frozen=True)
+class GuardSettings:
+    """Attributes:
+    guards: names in `GUARDS` of those that are on, in their order.
+    guesses: scripts that a guard replays at most, except "replay", which replays one.
+    """
+
+    guards: tuple[str, ...] = ("replay",)
+    guesses: int = 3
+
+
+class Guard(NamedTuple):
+    """Which scripts of an environment's plays are replayed, and what follows: why it is
+    rejected, or None. Without scripts it is not judged."""
+
+    scripts: Callable[[Sequence[Episode], GuardSettings], list[Script]]
+    judge: Callable[[Sequence[Episode], list[Script], Endings], str | None]
 
 
 def reject_degenerate(
@@ -19,99 +49,155 @@ def reject_degenerate(
     episodes: Sequence[Sequence[Episode]],
     seeds: Sequence[int],
     max_turns: int,
+    settings: GuardSettings,
 ) -> None:
-    """Replays one winning action sequence of each environment blindly on other seeds.
-
-    Where it wins on at least half of them, the environment asks for no observation: a hint that
-    states the constant answer would make any regret. It is rejected as "degenerate".
+    """Rejects environments as "degenerate" by the first guard that objects.
 
     Args:
         episodes: per environment, its plays of this step.
         seeds: at least one episode seed that no play used.
     """
-    candidates = []
-    for environment, plays in zip(environments, episodes, strict=True):
-        won = next((play for play in plays if play.final_return > 0), None)
-        if won is not None:
-            candidates.append((environment, [canonical_action(reply) for reply in won.replies]))
+    for name in settings.guards:
+        guard = GUARDS[name]
+        wanted = [
+            (environment, plays, scripts)
+            for environment, plays in zip(environments, episodes, strict=True)
+            if environment.accepted and (scripts := guard.scripts(plays, settings))
+        ]
 
-    def replayed(share: list[tuple[Environment, list[str]]]) -> list[float]:
-        return replay_wins(
-            pool,
-            [(environment.source, environment.shareable) for environment, _ in share],
-            [actions for _, actions in share],
-            seeds,
-            max_turns,
-        )
+        def replayed(share) -> list[Endings]:
+            programs = [(environment.source, environment.shareable) for environment, _, _ in share]
+            return replays(pool, programs, [scripts for *_, scripts in share], seeds, max_turns)
 
-    wins = hosts.spread("replays", replayed, candidates)
-    for (environment, _), share in zip(candidates, wins, strict=True):
-        if share >= 0.5:
-            environment.reject(
-                "degenerate", f"one fixed action sequence wins on {share:.0%} of other seeds"
-            )
+        endings = hosts.spread(f"replays for {name}", replayed, wanted)
+        for (environment, plays, scripts), ended in zip(wanted, endings, strict=True):
+            if reason := guard.judge(plays, scripts, ended):
+                environment.reject("degenerate", reason)
 
 
-def replay_wins(
+def script(episode: Episode) -> Script:
+    tool_use = bool(episode.tools)
+    return tuple(canonical_action(reply, tool_use) for reply in episode.replies)
+
+
+def first_win(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
+    """The actions of one winning play."""
+    del settings
+    return [script(play) for play in plays if play.final_return > 0][:1]
+
+
+def likely_guesses(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
+    """The different action sequences that won most often, then those that lost most often: where
+    there are few answers, what is wrong on one seed is right on another."""
+    wins = Counter(script(play) for play in plays if play.final_return > 0)
+    ends = Counter(script(play) for play in plays if play.outcome == "terminated")
+    ranked = [actions for actions, _ in [*wins.most_common(), *ends.most_common()]]
+    return list(dict.fromkeys(ranked))[: settings.guesses]
+
+
+def common_endings(plays: Sequence[Episode], settings: GuardSettings) -> list[Script]:
+    """The different action sequences that most plays ended with."""
+    ends = Counter(script(play) for play in plays if play.outcome == "terminated")
+    return [actions for actions, _ in ends.most_common(settings.guesses)]
+
+
+def constant_guesses(
+    plays: Sequence[Episode], scripts: list[Script], endings: Endings
+) -> str | None:
+    """So few answers that some of a few fixed action sequences wins on at least half of the
+    seeds."""
+    del plays
+    won = [any(reward is not None and reward > 0 for reward in seed)
+           for seed in zip(*endings, strict=True)]
+    share = sum(won) / len(won)
+    if share < 0.5:
+        return None
+    guesses = "one fixed action sequence wins" if len(scripts) == 1 else (
+        f"{len(scripts)} fixed action sequences together win")
+    return f"{guesses} on {share:.0%} of other seeds"
+
+
+def permanent_credit(
+    plays: Sequence[Episode], scripts: list[Script], endings: Endings
+) -> str | None:
+    """Every end is paid alike, below a full win, or no play and no replay ever loses while not all
+    win in full: the rewards do not tell wins from losses. One action sequence alone proves nothing.
+    """
+    if len(scripts) < 2:
+        return None
+    finished = [play for play in plays if play.outcome in ("terminated", "truncated")]
+    own = [play.final_return if play.outcome == "terminated" else None for play in finished]
+    rewards = own + [reward for ended in endings for reward in ended]
+    paid = [reward for reward in rewards if reward is not None]
+    low, high = min(paid), max(paid)
+    if 0 < low == high < 1:
+        return f"each of {len(paid)} different ends pays {low:g}"
+    if len(paid) == len(rewards) and 0 < low < 1:
+        return f"none of {len(paid)} plays loses: they pay from {low:g} to {high:g}"
+    return None
+
+
+GUARDS = {
+    "replay": Guard(first_win, constant_guesses),
+    "guesses": Guard(likely_guesses, constant_guesses),
+    "partial_credit": Guard(common_endings, permanent_credit),
+}
+
+
+def replays(
     pool: BlockingPool,
     programs: Sequence[tuple[str, bool]],
-    scripts: Sequence[Sequence[str]],
+    scripts: Sequence[Sequence[Sequence[str]]],
     seeds: Sequence[int],
     max_turns: int,
-) -> list[float]:
-    """Share of `seeds` on which each program's script ends with a positive reward, in [0, 1].
+) -> list[Endings]:
+    """How each program's scripts end on every seed. What fails does not terminate.
 
     Args:
         programs: `(source, shareable)`.
-        scripts: actions of each program, in canonical form.
+        scripts: per program, its scripts, with actions in canonical form.
     """
-    owners = [index for index in range(len(programs)) for _ in seeds]
-    sessions = pool.open(
-        [programs[i][0] for i in owners], [programs[i][1] for i in owners], max_turns
-    )
     lanes = [
-        (session, owner, iter(scripts[owner]), seed)
-        for session, owner, seed in zip(
-            sessions, owners, list(seeds) * len(programs), strict=True
-        )
+        (program, actions, seed)
+        for program, tried in zip(programs, scripts, strict=True)
+        for actions in tried
+        for seed in seeds
+    ]
+    ended = []
+    for start in range(0, len(lanes), WAVE):
+        ended += _replay(pool, lanes[start : start + WAVE], max_turns)
+    endings = iter(ended)
+    return [[[next(endings) for _ in seeds] for _ in tried] for tried in scripts]
+
+
+def _replay(pool: BlockingPool, lanes: Sequence[tuple], max_turns: int) -> list[float | None]:
+    """The last reward of each `((source, shareable), actions, seed)`, or None."""
+    sessions = pool.open(
+        [program[0] for program, _, _ in lanes], [program[1] for program, _, _ in lanes], max_turns
+    )
+    opened = [
+        (session, lane, iter(lanes[lane][1]))
+        for lane, session in enumerate(sessions)
         if not isinstance(session, EnvError)
     ]
-    first = pool.reset([(session, seed) for session, _, _, seed in lanes])
+    first = pool.reset([(session, lanes[lane][2]) for session, lane, _ in opened])
     running = [
-        lane for lane, seen in zip(lanes, first, strict=True) if not isinstance(seen, EnvError)
+        place for place, seen in zip(opened, first, strict=True) if not isinstance(seen, EnvError)
     ]
-    wins = [0] * len(programs)
+    rewards: list[float | None] = [None] * len(lanes)
     while running:
-        due = [(lane, action) for lane in running if (action := next(lane[2], None)) is not None]
-        results = pool.step([(lane[0], action) for lane, action in due])
+        due = [(place, action) for place in running if (action := next(place[2], None)) is not None]
+        results = pool.step([(place[0], action) for place, action in due])
         running = []
-        for (lane, _), result in zip(due, results, strict=True):
+        for (place, _), result in zip(due, results, strict=True):
             if isinstance(result, EnvError):
                 continue
             if result.terminated:
-                wins[lane[1]] += result.reward > 0
+                rewards[place[1]] = max(-1.0, min(1.0, result.reward))
             elif not result.truncated:
-                running.append(lane)
-    pool.close([session for session in sessions if not isinstance(session, EnvError)])
-    return [count / len(seeds) for count in wins]
-
-
-def repeat_share(environment: Environment, records: Sequence[Record], recent: int) -> float:
-    """Share of the skill's newest `recent` records with this family and about this knob, in [0, 1].
-
-    A designer that has found one environment that pays would write it for ever; a reward that
-    falls with this share keeps families and difficulties spread.
-    """
-    newest = [record for record in records if record.skill == environment.skill][-recent:]
-    if not newest or environment.knob is None:
-        return 0.0
-    same = [
-        record.family == environment.family
-        and record.knob is not None
-        and abs(record.knob - environment.knob) <= 0.1 * environment.knob
-        for record in newest
-    ]
-    return sum(same) / len(newest)
+                running.append(place)
+    pool.close([session for session, _, _ in opened])
+    return rewards
 
 
 def check_skills(

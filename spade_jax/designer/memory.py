@@ -16,6 +16,8 @@ import numpy as np
 
 from spade_jax.designer.skills import Shingles, shingles, similarity
 
+LATELY = 20  # newest records of a skill that say how the agent does at it
+
 
 class Record(msgspec.Struct, frozen=True):
     """One environment with its measured difficulty.
@@ -29,6 +31,9 @@ class Record(msgspec.Struct, frozen=True):
         document_id: of the grounding document, or None.
         knob: the difficulty constant, or None.
         family: the seed family it resembles, or None.
+        length: characters of the whole source.
+        tools: tools that it offers to the agent.
+        behaviour: digest of what it answers to the sandbox's probes, or empty.
     """
 
     source: str
@@ -39,6 +44,9 @@ class Record(msgspec.Struct, frozen=True):
     document_id: str | None = None
     knob: int | None = None
     family: str | None = None
+    length: int = 0
+    tools: int = 0
+    behaviour: str = ""
 
 
 class Negative(NamedTuple):
@@ -46,6 +54,13 @@ class Negative(NamedTuple):
 
     record: Record
     too_easy: bool
+
+
+class Difficulty(NamedTuple):
+    """How often the agent wins lately, in [0, 1], and what to make: "harder", "easier", "same"."""
+
+    win_rate: float
+    aim: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +185,25 @@ class Memory:
             stats["knobs"] = len(set(knobs))
             stats["knob_median"] = statistics.median(knobs)
             stats["knob_max"] = max(knobs)
+        if any(record.tools for record in records):
+            stats["tools_median"] = statistics.median(record.tools for record in records)
+            stats["tool_counts"] = len({record.tools for record in records})
+        if behaviours := {record.behaviour for record in records if record.behaviour}:
+            stats["behaviours"] = len(behaviours)
         return stats
+
+    def difficulty(self, skill: str, target: tuple[float, float]) -> Difficulty | None:
+        """How the agent does at the skill, by its newest `LATELY` records; None without any.
+
+        Args:
+            target: win rates [low, high] that are to be reached, both included.
+        """
+        rates = [record.win_rate for record in self.records if record.skill == skill][-LATELY:]
+        if not rates:
+            return None
+        win_rate, (low, high) = statistics.fmean(rates), target
+        aim = "harder" if win_rate > high else "easier" if win_rate < low else "same"
+        return Difficulty(win_rate, aim)
 
     def to_json(self) -> str:
         """The records; the settings belong to the config."""

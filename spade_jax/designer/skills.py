@@ -33,6 +33,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_TOOL = re.compile(r"^[ \t]+def tool_(\w+)", re.MULTILINE)
+
 Shingles = Counter[tuple[str, ...]]
 
 
@@ -71,6 +73,11 @@ def similarity(a: Shingles, b: Shingles) -> float:
     shared = sum(min(count, larger[run]) for run, count in smaller.items() if run in larger)
     total = a.total() + b.total() - shared
     return shared / total if total else 1.0
+
+
+def tool_count(source: str) -> int:
+    """Tools that a source defines, each a method `tool_NAME`; 0 for a game."""
+    return len(set(_TOOL.findall(source)))
 
 
 def verbatim_key(source: str) -> str:

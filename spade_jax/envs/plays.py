@@ -35,10 +35,11 @@ class Player:
 
     def __init__(
         self, engine: Engine, chat: ChatRenderer, pool: BlockingPool, prompts: Prompts,
-        hosts: Hosts,
+        hosts: Hosts, hint_style: str = "append",
     ):  # fmt: skip
+        """`hint_style`: one of HINT_STYLES."""
         self._engine, self._chat, self._pool, self._prompts = engine, chat, pool, prompts
-        self._hosts = hosts
+        self._hosts, self._hint_style = hosts, hint_style
 
     def play(self, programs: Sequence[Program], settings: PlaySettings) -> list[list[Episode]]:
         """The episodes of each program, in the order of its plays. What is played by another
@@ -65,7 +66,7 @@ class Player:
             for session, (_, request) in zip(sessions, wanted, strict=True)
         ]
         try:
-            world = SandboxWorld(self._pool, self._prompts)
+            world = SandboxWorld(self._pool, self._prompts, self._hint_style)
             episodes = iter(play(self._engine, self._chat, world, tasks))
         finally:
             self._pool.close([session for session in sessions if isinstance(session, Session)])

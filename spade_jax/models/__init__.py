@@ -7,6 +7,7 @@ from spade_jax.models.config import (
     ModelConfig,
     ModelError,
     from_config,
+    of_recipe,
     preset,
 )
 from spade_jax.models.kernels import REFERENCE, Kernels
@@ -47,6 +48,7 @@ __all__ = [
     "logits",
     "matrix_axes",
     "num_params",
+    "of_recipe",
     "packed_forward",
     "preset",
     "unstack",

@@ -133,3 +133,9 @@ def from_config(section: Mapping, **more) -> ModelConfig:
     fields, as the vocabulary of a tokenizer."""
     kernels = {name: section[name] for name in ("attention", "experts")}
     return preset(section["preset"], **{**kernels, **dict(section["overrides"]), **more})
+
+
+def of_recipe(config: Mapping) -> ModelConfig:
+    """The model of a whole recipe; a public one is taken to have its preset's shapes."""
+    own = {} if config["model"]["checkpoint"] else {"vocab_size": config["text"]["vocab_size"]}
+    return from_config(config["model"], **own)

@@ -167,8 +167,12 @@ def gmm(rows, weights, sizes, interpret: bool = False) -> jax.Array:
     rows = jnp.pad(rows, ((0, -count % 128), (0, 0)))
     width = 2048 // rows.dtype.itemsize  # of a tile, by what fits into a core's memory
     tiles = functools.partial(_tiles, width)
+    # Memory is laid out in lanes of 128. Weights that do not fill them lie transposed there, and a
+    # kernel that wants them otherwise has them copied, and padded, for all layers at once.
+    flipped = weights.shape[2] % 128 > 0
+    weights = weights.swapaxes(1, 2) if flipped else weights
     return megablox.gmm(
-        rows, weights, sizes, rows.dtype, tiles, None, None, False, interpret
+        rows, weights, sizes, rows.dtype, tiles, None, None, flipped, interpret
     )[:count]
 
 

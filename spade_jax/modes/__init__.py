@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from ml_collections import ConfigDict
 
+from spade_jax.modes.explaining import run_explain
 from spade_jax.modes.inspecting import run_eval, run_generate, run_play
 from spade_jax.modes.opening import ModeError, Options
 from spade_jax.modes.training import run_training, run_warm_start
@@ -22,6 +23,7 @@ __all__ = [
     "ModeError",
     "Options",
     "run_eval",
+    "run_explain",
     "run_generate",
     "run_play",
     "run_training",

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 from spade_jax import rooms as rooms_lib
 from spade_jax import seeding
+from spade_jax.curricula import FolderError, GradedError, read_file
 from spade_jax.cycle import make_designs
 from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.language import Language
@@ -22,6 +23,7 @@ from spade_jax.modes.opening import (
     require_model,
 )
 from spade_jax.modes.scoring import score
+from spade_jax.modes.transcript import readable
 from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
@@ -32,7 +34,13 @@ from spade_jax.text import Message
 
 
 def run_eval(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int:
-    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json."""
+    """Prints the held-out scores of the newest checkpoint and writes them to eval_SPLIT.json.
+
+    Raises:
+        ModeError: the recipe scores nothing.
+    """
+    if not config.eval.episodes and not config.eval.greedy:
+        raise ModeError("--mode=eval: expected eval.episodes or eval.greedy above 0")
     require_model(config, workdir)
     hosts = options.hosts
     with open_rooms(config, workdir, hosts) as rooms, Progress(1, label="eval") as progress:
@@ -77,7 +85,11 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
     _require_one_process(options.hosts, "--mode=play")
     require_model(config, workdir)
     path = pathlib.Path(options.env)
-    hint = _hint_beside(path)
+    try:
+        environment = read_file(path)
+    except (FolderError, GradedError) as error:
+        raise ModeError(f"--env={path}: {error}") from error
+    hint = environment.hint
     arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
     seed = seeding.derive(config.seed, "play", path.name)
     plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)
@@ -86,13 +98,12 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
         agent.temperature, agent.max_turns, agent.max_new_tokens, agent.top_k, agent.top_p
     )
     with _player(config, workdir) as player:
-        (episodes,) = player.play([Program(path.read_text(), False, plays)], settings)
+        (episodes,) = player.play([Program(environment.source(), False, plays)], settings)
     for (label, _), episode in zip(arms, episodes, strict=True):
         print(f"--- {label}: {episode.outcome}, return {episode.final_return:g}")
         if episode.error is not None:
             print(episode.error)
-        for message in episode.transcript:
-            print(f"{message.role}: {message.content}")
+        print(readable(episode))
     return 0
 
 
@@ -106,7 +117,10 @@ def _player(config: ConfigDict, workdir: pathlib.Path) -> Iterator[Player]:
     pool = rooms_lib.open_pool(config)
     try:
         language, engine = open_public_model(config, "agent")
-        yield Player(engine, language.chat, pool, Prompts(config.prompts), Hosts())
+        yield Player(
+            engine, language.chats["agent"], pool, Prompts(config.prompts), Hosts(),
+            config.agent.hint_style,
+        )  # fmt: skip
     finally:
         pool.shut_down()
 
@@ -136,7 +150,7 @@ def _require_one_process(hosts: Hosts, mode: str) -> None:
 
 def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str) -> int:
     """Prints the greedy answer, as it comes, up to the length of a design."""
-    chat = language.chat
+    chat = language.chats["designer"]
     tokens, budget = chat.open([Message("user", prompt)]), config.designer.max_new_tokens
     try:
         handle = engine.submit(Request(tokens, budget, config.seed, 0.0, chat.stop_ids))
@@ -155,11 +169,3 @@ def _answer(config: ConfigDict, language: Language, engine: Engine, prompt: str)
     limit = "designer.max_new_tokens" if len(sampled) == budget else "sampler.designer.max_len"
     print("" if ended else f"\n[cut at {limit}]")
     return 0
-
-
-def _hint_beside(path: pathlib.Path) -> str | None:
-    if (text := path.with_suffix(".hint")).is_file():
-        return text.read_text().strip()
-    if (record := path.with_suffix(".json")).is_file():
-        return msgspec.json.decode(record.read_bytes()).get("hint") or None
-    return None

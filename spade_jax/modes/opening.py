@@ -71,11 +71,11 @@ def _report_layers(layers: dict[str, str], workdir: pathlib.Path) -> None:
             rich.print(f"[yellow]sandbox layer {name} is missing[/]: {escape(reason)}")
 
 
-def first_state(rooms: Rooms, params: Params) -> RunState:
-    """A run's state before its first step."""
+def first_state(rooms: Rooms, params: Params, records: Records | None = None) -> RunState:
+    """A run's state before its first step; `records` are those of a source of environments."""
     learner = rooms.learner.adopt(params)
     reference = rooms.learner.reference(learner.params) if rooms.config.learner.kl else None
-    return RunState(learner, reference, Records())
+    return RunState(learner, reference, records or Records())
 
 
 def abstract_state(rooms: Rooms) -> RunState:

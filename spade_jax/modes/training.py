@@ -11,6 +11,7 @@ from rich.markup import escape
 from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
+from spade_jax.cycle import open_source
 from spade_jax.interrupt import PREEMPTED, StopRequest
 from spade_jax.metrics import MetricsWriter, NoWriter, Sink
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
@@ -95,8 +96,9 @@ def _initial_state(rooms: Rooms, checkpoints: Checkpoints, stop: StopRequest) ->
     """The newest checkpoint, else a warm-started state; None when the warm start was stopped."""
     if checkpoints.latest() is not None:
         return checkpoints.restore(abstract_state(rooms))
+    records = open_source(rooms.config).begin(rooms)
     params = _warm_params(rooms, stop)
-    return None if params is None else first_state(rooms, params)
+    return None if params is None else first_state(rooms, params, records)
 
 
 def _warm_params(rooms: Rooms, stop: StopRequest) -> models.Params | None:

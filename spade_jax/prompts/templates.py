@@ -7,15 +7,18 @@ class PromptError(ValueError):
     """A prompt style or template does not exist, or a value that it needs is missing."""
 
 
+COMMON = "chat"  # the style whose templates the others use where they have none of their own
+
+
 class Prompts:
     """The templates of one style, for example "compact" for the small from-scratch model."""
 
     def __init__(self, style: str):
-        loader = jinja2.PackageLoader("spade_jax", f"prompts/{style}") if _exists(style) else None
-        if loader is None:
+        if not _exists(style):
             raise PromptError(f"prompts={style!r} is unknown; known: {', '.join(styles())}")
+        folders = [jinja2.PackageLoader("spade_jax", f"prompts/{name}") for name in (style, COMMON)]
         self._environment = jinja2.Environment(
-            loader=loader,
+            loader=jinja2.ChoiceLoader(folders),
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,

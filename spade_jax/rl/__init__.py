@@ -3,8 +3,10 @@ from spade_jax.rl.advantages import (
     designer_advantages,
     group_advantages,
     role_scale,
+    varied,
     zero_variance_groups,
 )
+from spade_jax.rl.averages import SkillAverages, updated_averages
 from spade_jax.rl.learner import Learner, LearnerState
 from spade_jax.rl.loss import LossSettings
 from spade_jax.rl.optimizer import OptimizerSettings
@@ -22,10 +24,13 @@ __all__ = [
     "PackingError",
     "Plays",
     "RewardSettings",
+    "SkillAverages",
     "designer_advantages",
     "group_advantages",
     "pack",
     "role_scale",
     "token_weights",
+    "updated_averages",
+    "varied",
     "zero_variance_groups",
 ]

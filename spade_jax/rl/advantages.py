@@ -33,6 +33,13 @@ def zero_variance_groups(returns: Sequence[float], groups: Sequence[Hashable]) -
     return float(np.mean([spread <= 1e-8 for spread in spreads])) if spreads else 0.0
 
 
+def varied(returns: Sequence[float], groups: Sequence[Hashable]) -> list[int]:
+    """Indices, in order, of the plays whose group's returns are not all equal."""
+    returns = np.asarray(returns, np.float64)
+    members = group_indices(groups).values()
+    return sorted(i for group in members if returns[group].std() > 1e-8 for i in group)
+
+
 def group_indices(groups: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     members: dict[Hashable, list[int]] = {}
     for index, group in enumerate(groups):

@@ -9,10 +9,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spade_jax.rl.averages import SkillAverages
+
 
 @dataclasses.dataclass(frozen=True)
 class RewardSettings:
-    """Weights and scales of the rewards, named as in the paper's `blend`."""
+    """Weights and scales of the rewards, named as in the paper's `blend`.
+
+    Attributes:
+        matched_timing: `regret` compares the two arms at the same weights, those of the
+            regeneration step; False: with the plays of the whole window, as published.
+    """
 
     w_reg: float = 0.4
     s_reg: float = 0.15
@@ -25,6 +32,7 @@ class RewardSettings:
     s_lp: float = 0.10
     w_front: float = 0.0
     s_front: float = 0.08
+    matched_timing: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +43,13 @@ class Plays:
         hint: returns with the hint, at the weights of the regeneration step.
         windows: one array per step of the delay window: returns without the hint. `windows[0]`
             was played at the same weights as `hint`.
+        skill: averages of the environment's skill, this window's plays among them; None where
+            nobody keeps any.
     """
 
     hint: np.ndarray
     windows: tuple[np.ndarray, ...]
+    skill: SkillAverages | None = None
 
     @property
     def first(self) -> float:
@@ -68,9 +79,9 @@ def _mean(values: np.ndarray) -> float:
 
 
 def regret(plays: Plays, settings: RewardSettings) -> float:
-    """max(0, R_hint - mean of the no-hint returns)."""
-    del settings
-    return max(0.0, plays.hint_mean - plays.window_mean)
+    """max(0, R_hint - mean of the no-hint returns), the latter R_0 with matched timing."""
+    without = plays.first if settings.matched_timing else plays.window_mean
+    return max(0.0, plays.hint_mean - without)
 
 
 def plateau(plays: Plays, settings: RewardSettings) -> float:
@@ -118,9 +129,20 @@ def micro_lp(plays: Plays, settings: RewardSettings) -> float:
     return max(0.0, float(np.mean(steps[-half:]) - np.mean(steps[:half]))) if half else 0.0
 
 
+def learning_potential(plays: Plays, settings: RewardSettings) -> float:
+    """abs(w - mu_slow of the skill): how far the Agent's returns lie from where they have been.
+
+    Raises ValueError for plays without their skill's averages.
+    """
+    del settings
+    if plays.skill is None:
+        raise ValueError("learning_potential needs the averages of the environment's skill")
+    return abs(plays.window_mean - plays.skill.slow)
+
+
 def regret_var(plays: Plays, settings: RewardSettings) -> float:
-    """regret + exp(-(Var - 0.25)^2 / 0.02), with the population variance of the no-hint returns:
-    0.25 is that of a coin, where the Agent wins half of the time (ours)."""
+    """regret + exp(-(Var - 0.25)^2 / 0.02), with the population variance of the no-hint returns of
+    the window: 0.25 is that of a coin, where the Agent wins half of the time (ours)."""
     variance = float(np.var(np.concatenate(plays.windows)))
     return regret(plays, settings) + math.exp(-((variance - 0.25) ** 2) / 0.02)
 
@@ -130,5 +152,6 @@ REWARDS: dict[str, Callable[[Plays, RewardSettings], float]] = {
     "blend": blend,
     "plateau": plateau,
     "micro_lp": micro_lp,
+    "learning_potential": learning_potential,
     "regret_var": regret_var,
 }

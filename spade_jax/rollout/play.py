@@ -12,7 +12,7 @@ from sandbox_runner import EnvError
 from spade_jax.rollout.trajectory import Trajectory
 from spade_jax.rollout.world import Feedback, Task, World
 from spade_jax.sampler import ContextError, Engine, Handle, Request, Turn
-from spade_jax.text import ChatRenderer, Message
+from spade_jax.text import ChatRenderer, Message, Tools
 
 LOOK = 0.01  # seconds between two looks at the world while the sampler runs
 MOMENT = 0.005  # seconds in which most environments answer, and their slots join the next dispatch
@@ -30,6 +30,7 @@ class Episode:
             was sampled. One, unless the chat template rewrites history (`ChatRenderer.resume`);
             none when nothing was sampled.
         reward: of the last step.
+        tools: schemas of what the agent may call; without any it is a game.
     """
 
     task: Task
@@ -38,6 +39,7 @@ class Episode:
     outcome: str = ""
     reward: float = 0.0
     error: EnvError | None = None
+    tools: Tools = ()
 
     @property
     def replies(self) -> list[str]:
@@ -50,6 +52,10 @@ class Episode:
 
     def num_sampled(self) -> int:
         return sum(row.num_sampled() for row in self.trajectories)
+
+    def num_malformed(self) -> int:
+        """Replies that the environment found malformed."""
+        return sum(len(row.malformed) for row in self.trajectories)
 
     @property
     def final_return(self) -> float:
@@ -141,8 +147,9 @@ class _Table:
 
     def _open(self, episode: Episode, first: Feedback) -> None:
         task, how, chat = episode.task, episode.task.settings, self._chat
-        episode.transcript += [*task.system, Message("user", first.text)]
-        tokens = chat.open(episode.transcript)
+        episode.tools = first.tools
+        episode.transcript += [*task.system, *first.messages]
+        tokens = chat.open(episode.transcript, first.tools)
         request = Request(
             tokens, how.max_new_tokens, task.sample_seed, how.temperature, chat.stop_ids,
             how.top_k, how.top_p, how.stop_strings, chat.decode, how.timeout,
@@ -160,15 +167,17 @@ class _Table:
     def _go_on(self, episode: Episode, answer: Feedback) -> None:
         task = episode.task
         episode.reward = answer.reward
-        message = Message("user", answer.text)
+        row = episode.trajectories[-1]
+        if answer.malformed:
+            row.mark_malformed()
         if answer.terminated or answer.truncated or len(episode.replies) >= task.settings.max_turns:
             episode.outcome = "terminated" if answer.terminated else "truncated"
-            episode.transcript.append(message)
+            episode.transcript += answer.messages
             return
-        row = episode.trajectories[-1]
         stopped_by_id = row.tokens[-1] in self._chat.stop_ids
         closed = [*row.tokens, *(() if stopped_by_id else self._chat.truncate_suffix)]
-        kept, tail = self._chat.resume(closed, [*episode.transcript, message])
+        said = [*episode.transcript, *answer.messages]
+        kept, tail = self._chat.resume(closed, said, episode.tools)
         rewritten = kept < len(row.tokens)
         if not rewritten:
             tail = [*closed[len(row.tokens) : kept], *tail]
@@ -183,7 +192,7 @@ class _Table:
             row = row.branch(kept)
             episode.trajectories.append(row)
         row.append_context(tail)
-        episode.transcript.append(message)
+        episode.transcript += answer.messages
 
     def _take_turn(self, turn: Turn) -> None:
         """Notes a finished turn and shows it to the world, unless it was cut."""

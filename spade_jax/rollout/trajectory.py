@@ -16,6 +16,8 @@ class Trajectory(msgspec.Struct):
             where the mask is 0; length T.
         temperature: of the sampling policy.
         version: parameter version that sampled it, -1 before the first sampled token.
+        malformed: `(start, end)` of each sampled reply that the environment found malformed, in
+            order: tokens start to end - 1.
     """
 
     tokens: list[int] = msgspec.field(default_factory=list)
@@ -23,6 +25,7 @@ class Trajectory(msgspec.Struct):
     logprobs: list[float] = msgspec.field(default_factory=list)
     temperature: float = 1.0
     version: int = -1
+    malformed: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def append_context(self, tokens: Sequence[int]) -> None:
         """Adds ids that the model reads: prompt, observation, template."""
@@ -46,6 +49,23 @@ class Trajectory(msgspec.Struct):
         was sampled among them is trained here, where it was sampled."""
         row = Trajectory(temperature=self.temperature)
         row.append_context(self.tokens[:kept])
+        return row
+
+    def mark_malformed(self) -> None:
+        """Notes that the sampled tokens at the row's end are a malformed reply."""
+        end = start = len(self.tokens)
+        while start and self.mask[start - 1]:
+            start -= 1
+        self.malformed.append((start, end))
+
+    def without_malformed(self) -> "Trajectory":
+        """The row with its malformed replies as context."""
+        row = msgspec.structs.replace(
+            self, mask=list(self.mask), logprobs=list(self.logprobs), malformed=[]
+        )
+        for start, end in self.malformed:
+            row.mask[start:end] = [0] * (end - start)
+            row.logprobs[start:end] = [0.0] * (end - start)
         return row
 
     def num_sampled(self) -> int:

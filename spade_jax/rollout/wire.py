@@ -19,6 +19,7 @@ class PackedRow(msgspec.Struct, array_like=True):
     logprobs: bytes
     temperature: float
     version: int
+    malformed: list[tuple[int, int]]
 
     @classmethod
     def of(cls, row: Trajectory) -> "PackedRow":
@@ -26,7 +27,7 @@ class PackedRow(msgspec.Struct, array_like=True):
         logprobs = np.asarray(row.logprobs, np.float32)[mask]
         return cls(
             np.asarray(row.tokens, np.int32).tobytes(), np.packbits(mask).tobytes(),
-            logprobs.tobytes(), row.temperature, row.version,
+            logprobs.tobytes(), row.temperature, row.version, row.malformed,
         )  # fmt: skip
 
     def row(self) -> Trajectory:
@@ -35,8 +36,9 @@ class PackedRow(msgspec.Struct, array_like=True):
         logprobs = np.zeros(len(tokens), np.float32)
         logprobs[bits.astype(bool)] = np.frombuffer(self.logprobs, np.float32)
         return Trajectory(
-            tokens.tolist(), bits.tolist(), logprobs.tolist(), self.temperature, self.version
-        )
+            tokens.tolist(), bits.tolist(), logprobs.tolist(), self.temperature, self.version,
+            self.malformed,
+        )  # fmt: skip
 
 
 class _PackedEpisode(msgspec.Struct, array_like=True):
@@ -49,6 +51,7 @@ class _PackedEpisode(msgspec.Struct, array_like=True):
     outcome: str
     reward: float
     error: tuple[str, str] | None
+    tools: bytes  # JSON, whose integers may be larger than those of msgpack
 
 
 def _pack(episode: Episode) -> _PackedEpisode:
@@ -57,6 +60,7 @@ def _pack(episode: Episode) -> _PackedEpisode:
         task.seed, task.sample_seed, task.settings, task.system,
         [PackedRow.of(row) for row in episode.trajectories], episode.transcript,
         episode.outcome, episode.reward, error and (error.stage, error.detail),
+        msgspec.json.encode(episode.tools),
     )  # fmt: skip
 
 
@@ -65,6 +69,7 @@ def _unpack(packed: _PackedEpisode) -> Episode:
         Task(None, packed.seed, packed.sample_seed, packed.settings, packed.system),
         [row.row() for row in packed.rows], packed.transcript, packed.outcome, packed.reward,
         packed.error and EnvError(*packed.error),
+        msgspec.json.decode(packed.tools, type=tuple[dict, ...]),
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Protocol
 
 from sandbox_runner import EnvError
-from spade_jax.text import Message
+from spade_jax.text import Message, Tools
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +50,29 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Feedback:
-    """A world's answer to a reply. `error` voids the episode: the environment's fault."""
+    """A world's answer to a reply, or its first word.
 
-    text: str = ""
+    Attributes:
+        text: what the user says; None: nothing, because `before` is all.
+        error: voids the episode: the environment's fault.
+        before: messages that come before `text`: the results of tool calls, a system message.
+        tools: schemas of what the agent may call in the whole episode; read from the first word.
+        malformed: the reply was no answer, or held a call that was none.
+    """
+
+    text: str | None = ""
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
     error: EnvError | None = None
+    before: tuple[Message, ...] = ()
+    tools: Tools = ()
+    malformed: bool = False
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What is added to the conversation."""
+        return self.before if self.text is None else (*self.before, Message("user", self.text))
 
 
 class World(Protocol):

@@ -4,6 +4,7 @@ from spade_jax.text.actions import (
     Design,
     ParseProblem,
     after_code,
+    after_thinking,
     canonical_action,
     code_block,
     last_boxed,
@@ -12,6 +13,7 @@ from spade_jax.text.actions import (
 from spade_jax.text.chat import ROLES, ChatRenderer, Message, TinyChat
 from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
+from spade_jax.text.form import well_formed
 from spade_jax.text.hf_tokenizer import HFTokenizer
 from spade_jax.text.qwen3_chat import Qwen3Chat, split_thinking
 from spade_jax.text.tokenizer import (
@@ -22,6 +24,7 @@ from spade_jax.text.tokenizer import (
     train_sentencepiece,
 )
 from spade_jax.text.tool_calls import MalformedCall, ToolCall, parse_tool_calls
+from spade_jax.text.tool_schemas import Tools, tools_text
 
 __all__ = [
     "NUMBERS",
@@ -40,12 +43,16 @@ __all__ = [
     "TinyChat",
     "Tokenizer",
     "ToolCall",
+    "Tools",
     "after_code",
+    "after_thinking",
     "canonical_action",
     "code_block",
     "last_boxed",
     "parse_design",
     "parse_tool_calls",
     "split_thinking",
+    "tools_text",
     "train_sentencepiece",
+    "well_formed",
 ]

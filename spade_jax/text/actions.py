@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 BOX = r"\boxed{"
+THOUGHT, THOUGHT_END = "<think>", "</think>"
 
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _FENCE = re.compile(r"^ {0,3}```[ \t]*+(?P<language>[^`\s]*+)[^`\n]*+$", re.MULTILINE)
@@ -31,6 +32,14 @@ class ParseProblem:
     stage: str = "parse"
 
 
+def after_thinking(text: str) -> str:
+    """What a reply says after its last `</think>`; nothing where a thought is never closed."""
+    _, closed, said = text.rpartition(THOUGHT_END)
+    if THOUGHT in said:
+        return ""
+    return said.lstrip("\n") if closed else text
+
+
 def last_boxed(text: str) -> str | None:
     r"""The stripped text inside the last `\boxed{...}` that is closed, or None.
 
@@ -48,10 +57,12 @@ def last_boxed(text: str) -> str | None:
     return None if best is None else text[slice(*best)].strip()
 
 
-def canonical_action(text: str) -> str:
-    r"""What `step` gets in a game: `\boxed{action}`, or the whole reply if it boxes nothing."""
-    action = last_boxed(text)
-    return text if action is None else BOX + action + "}"
+def canonical_action(text: str, tool_use: bool = False) -> str:
+    r"""What `step` gets of a reply, its thinking never: in a game `\boxed{action}`, or all of it if
+    it boxes nothing; in tool use always all of it."""
+    said = after_thinking(text)
+    action = None if tool_use else last_boxed(said)
+    return said if action is None else BOX + action + "}"
 
 
 def code_block(text: str) -> str | None:
@@ -67,7 +78,9 @@ def after_code(text: str) -> str:
 
 
 def parse_design(text: str) -> Design | ParseProblem:
-    """Splits a designer's reply. The hint is the text after the code's `Hint:`, as one line."""
+    """Splits what a designer's reply says after its thinking. The hint is the text after the
+    code's `Hint:`, as one line."""
+    text = after_thinking(text)
     block = _find_block(text)
     if block is None:
         fences = len(_FENCE.findall(text))

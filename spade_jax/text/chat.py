@@ -12,6 +12,7 @@ from typing import Protocol
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
 from spade_jax.text.tool_calls import ToolCall
+from spade_jax.text.tool_schemas import Tools, tools_text
 
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")
 
@@ -64,6 +65,18 @@ def check_plain(messages: Sequence[Message]) -> None:
         raise TextError("this template has no place for tool calls or reasoning")
 
 
+def with_tools(
+    template: str, messages: Sequence[Message], tools: Tools, gap: str = "\n"
+) -> Sequence[Message]:
+    """The messages with the tools as a system message, or as the end of the one that is there."""
+    if not tools:
+        return messages
+    text = tools_text(template, tools)
+    if messages[0].role == "system":
+        text, messages = f"{messages[0].content}{gap}{text}", messages[1:]
+    return [Message("system", text), *messages]
+
+
 def after_reply(messages: Sequence[Message]) -> Sequence[Message]:
     """The messages since the assistant spoke last. Raises TextError if it has not."""
     for at in reversed(range(len(messages))):
@@ -88,15 +101,16 @@ class ChatRenderer(Protocol):
     def truncate_suffix(self) -> tuple[int, ...]:
         """What closes a turn that was cut off."""
 
-    def open(self, messages: Sequence[Message]) -> list[int]:
-        """The whole prompt, up to and including the opening of the assistant's turn."""
+    def open(self, messages: Sequence[Message], tools: Tools = ()) -> list[int]:
+        """The whole prompt, up to and including the opening of the assistant's turn. `tools` are
+        the schemas of what it may call."""
 
     def extend(self, messages: Sequence[Message]) -> list[int]:
         """What follows a finished assistant turn: the rest of its frame after the stop id, the new
         messages in one piece, and the opening of the next assistant turn."""
 
     def resume(
-        self, row: Sequence[int], messages: Sequence[Message]
+        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
     ) -> tuple[int, list[int]]:
         """`(kept, tail)`: the next prompt is `row[:kept] + tail`.
 
@@ -133,10 +147,11 @@ class TinyChat:
     def truncate_suffix(self) -> tuple[int, ...]:
         return (self._end,)
 
-    def open(self, messages: Sequence[Message]) -> list[int]:
-        """Raises TextError as `check_opening` does."""
+    def open(self, messages: Sequence[Message], tools: Tools = ()) -> list[int]:
+        """Tools are the end of the system message. Raises TextError as `check_opening` does."""
         check_opening(messages)
-        return [self._bos, *self._frames(messages), self._roles["assistant"]]
+        frames = self._frames(with_tools("tiny", messages, tools))
+        return [self._bos, *frames, self._roles["assistant"]]
 
     def extend(self, messages: Sequence[Message]) -> list[int]:
         """Raises TextError as `check_extension` does."""
@@ -144,7 +159,7 @@ class TinyChat:
         return [*self._frames(messages), self._roles["assistant"]]
 
     def resume(
-        self, row: Sequence[int], messages: Sequence[Message]
+        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
     ) -> tuple[int, list[int]]:
         """Nothing is ever rewritten."""
         return len(row), self.extend(after_reply(messages))

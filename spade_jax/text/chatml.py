@@ -5,9 +5,7 @@ one piece, the special id that ends it; between two frames a newline. Each frame
 by itself, so the ids are those of the original template wherever no text spells a special token.
 """
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from spade_jax.text.chat import (
     Message,
@@ -15,17 +13,16 @@ from spade_jax.text.chat import (
     check_extension,
     check_opening,
     check_plain,
+    with_tools,
 )
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
-
-TEMPLATES = Path(__file__).parent / "templates"
-
-Tools = Sequence[Mapping[str, Any]]
+from spade_jax.text.tool_schemas import TEMPLATES, Tools
 
 
 class ChatML:
-    """SmolLM2's template; a conversation without a system message gets SmolLM2's own.
+    """SmolLM2's template; a conversation without a system message gets SmolLM2's own. It knows no
+    tools: those are described after the system message in words of ours.
 
     The tokenizer must have the special tokens `<|im_start|>` and `<|im_end|>`.
     """
@@ -51,7 +48,7 @@ class ChatML:
     ) -> list[int]:
         """A whole conversation as the original template has it: `tools` are schemas, JSON objects.
 
-        Raises TextError for no messages, or for tools where the template has no place for them.
+        Raises TextError for no messages.
         """
         if not messages:
             raise TextError("there is no message to render")
@@ -77,18 +74,16 @@ class ChatML:
         return self._tokenizer.decode(tokens)
 
     def resume(
-        self, row: Sequence[int], messages: Sequence[Message]
+        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
     ) -> tuple[int, list[int]]:
         """Nothing is ever rewritten."""
         return len(row), self.extend(after_reply(messages))
 
     def _bodies(self, messages: Sequence[Message], tools: Tools) -> list[str]:
         """The text of each frame of a whole conversation."""
-        if tools:
-            raise TextError("this template has no place for tools")
         if messages[0].role != "system":
             messages = [Message("system", self._default_system), *messages]
-        return self._turns(messages)
+        return self._turns(with_tools("chatml", messages, tools, "\n\n"))
 
     def _turns(self, messages: Sequence[Message]) -> list[str]:
         """The text of each frame of some messages that do not open the conversation."""

@@ -1,16 +1,14 @@
 """Qwen3's dialect of ChatML: thinking, tool schemas, tool calls and their results."""
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-import jinja2
-
-from spade_jax.text.chat import Message, check_opening
-from spade_jax.text.chatml import TEMPLATES, ChatML, Tools
+from spade_jax.text.chat import Message, check_opening, with_tools
+from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
+from spade_jax.text.tool_schemas import Tools, to_json
 
 NO_THINKING = "<think>\n\n</think>\n\n"
 
@@ -29,7 +27,6 @@ class Qwen3Chat(ChatML):
         self._thinking = thinking
         opening = "assistant\n" + (NO_THINKING if thinking is False else "")
         self._prompt = [self._start, *tokenizer.encode(opening)]
-        self._tools = (TEMPLATES / "qwen3_tools.txt.j2").read_text("utf-8")
 
     def reply(self, content: str) -> list[int]:
         """Thinking stands in `content`, if there is any: `<think>...</think>...`.
@@ -63,14 +60,7 @@ class Qwen3Chat(ChatML):
         return kept, []
 
     def _bodies(self, messages: Sequence[Message], tools: Tools) -> list[str]:
-        first = messages[0].content if messages[0].role == "system" else None
-        rest = messages if first is None else messages[1:]
-        if tools:
-            template = jinja2.Template(self._tools, trim_blocks=True, lstrip_blocks=True)
-            schemas = template.render(tools=[_to_json(tool) for tool in tools])
-            first = schemas if first is None else f"{first}\n\n{schemas}"
-        system = [] if first is None else [f"system\n{first}"]
-        return system + self._turns(rest)
+        return self._turns(with_tools("qwen3", messages, tools, "\n\n"))
 
     def _turns(self, messages: Sequence[Message]) -> list[str]:
         queries = [at for at, message in enumerate(messages) if _is_query(message)]
@@ -138,15 +128,11 @@ def _thought(reasoning: str) -> str:
 
 
 def _call(name: str, arguments: Any) -> str:
-    return f'<tool_call>\n{{"name": "{name}", "arguments": {_to_json(arguments)}}}\n</tool_call>'
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {to_json(arguments)}}}\n</tool_call>'
 
 
 def _results(contents: Iterable[str]) -> str:
     return "user" + "".join(f"\n<tool_response>\n{text}\n</tool_response>" for text in contents)
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:

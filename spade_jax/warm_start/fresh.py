@@ -28,7 +28,7 @@ def fresh_language(config: ConfigDict, mesh, warm: WarmStart) -> Language:
     path = warm.folder / "tokenizer.model"
     if not path.exists():
         partial = path.with_suffix(".partial")
-        atomic = [*NUMBERS, *library.idioms()]
+        atomic = [*NUMBERS, *library.idioms(library.DOMAINS[config.curriculum.domain])]
         train_sentencepiece(_text(warm.examples()), partial, config.text.vocab_size, atomic)
         partial.rename(path)
     tokenizer = SentencePieceTokenizer(path)
@@ -43,7 +43,8 @@ def fresh_language(config: ConfigDict, mesh, warm: WarmStart) -> Language:
         )
         return number_embeddings(make(), tokenizer)
 
-    return Language(model, tokenizer, TinyChat(tokenizer), params)
+    chat = TinyChat(tokenizer)
+    return Language(model, tokenizer, {"designer": chat, "agent": chat}, params)
 
 
 def _text(examples: Sequence[Example]) -> Iterator[str]:

@@ -3,7 +3,8 @@
     {"prompt": "Skill: ...", "response": "```python ...", "role": "designer"}
     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}]}
 
-`role` is optional: "designer" or "agent" says whose rows hold the example, see `Example`.
+`role` is optional: "designer" or "agent" says whose rows hold the example, see `Example`. So is
+`tools`: the schemas of what the assistant may call, in the OpenAI form of functions.
 """
 
 import glob
@@ -30,6 +31,7 @@ class _Row(msgspec.Struct):
     response: str | None = None
     messages: list[_Turn] = msgspec.field(default_factory=list)
     role: Literal["designer", "agent"] | None = None
+    tools: list[dict] = msgspec.field(default_factory=list)
 
 
 def copy(source: str, folder: pathlib.Path) -> None:
@@ -90,4 +92,4 @@ def _example(row: _Row) -> Example:
                         " must speak last")  # fmt: skip
     if any(pair == ("assistant", "assistant") for pair in zip(roles, roles[1:], strict=False)):
         raise TextError("the assistant speaks twice in a row")
-    return Example(tuple(messages), row.role)
+    return Example(tuple(messages), row.role, tuple(row.tools))

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from sandbox_runner import StepResult
 from spade_jax.designer import Negative, Record, Selection, designer_prompt
+from spade_jax.envs import answer, opening
 from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.text import Message
@@ -18,7 +20,12 @@ GENERATE_WALL = 600.0  # seconds; the generator needs about 20
 
 
 def generate(
-    folder: pathlib.Path, seed: int, designs: int, episodes: int, mixture: Mapping[str, float]
+    folder: pathlib.Path,
+    seed: int,
+    designs: int,
+    episodes: int,
+    mixture: Mapping[str, float],
+    domain: str = "games",
 ) -> None:
     """Writes `designs.jsonl` and `episodes.jsonl` into `folder`.
 
@@ -30,6 +37,7 @@ def generate(
     command = [
         sys.executable, "-m", "spade_jax.envs.library", f"--out={folder.resolve()}",
         f"--seed={seed}", f"--designs={designs}", f"--episodes={episodes}",
+        f"--domain={domain}",
         *(f"--{name.replace('_', '-')}={value}" for name, value in mixture.items()),
     ]  # fmt: skip
     root = pathlib.Path(__file__).parents[2]
@@ -56,7 +64,12 @@ def sources(folder: pathlib.Path) -> Iterator[str]:
 
 
 def examples(
-    folder: pathlib.Path, prompts: Prompts, max_words: int, snippet: int, seed: int
+    folder: pathlib.Path,
+    prompts: Prompts,
+    max_words: int,
+    snippet: int,
+    seed: int,
+    hint_style: str = "append",
 ) -> list[Example]:
     """The designer's examples, then the agent's.
 
@@ -69,7 +82,10 @@ def examples(
         design["document"] = cut_words(design["document"], max_words)
     return [
         *(design_example(design, designs, prompts, snippet, rng) for design in designs),
-        *(episode_example(episode, prompts) for episode in read(folder / "episodes.jsonl")),
+        *(
+            episode_example(episode, prompts, hint_style)
+            for episode in read(folder / "episodes.jsonl")
+        ),
     ]
 
 
@@ -94,11 +110,15 @@ def _record(design: dict, skill: str, win_rate: float) -> Record:
     return Record(source=design["source"], skill=skill, win_rate=win_rate, regret=0.0, step=0)
 
 
-def episode_example(episode: dict, prompts: Prompts) -> Example:
-    messages = []
-    for index, (observation, action) in enumerate(episode["turns"]):
-        if index == 0:
+def episode_example(episode: dict, prompts: Prompts, hint_style: str = "append") -> Example:
+    tools = tuple(episode.get("tools", ()))
+    all_results = episode.get("results") or [None] * len(episode["turns"])
+    messages: list[Message] = []
+    for (observation, action), results in zip(episode["turns"], all_results, strict=True):
+        if not messages:
             hint = episode["hint"] if episode["with_hint"] else None
-            observation = prompts.render("observation", observation=observation, hint=hint)
-        messages += [Message("user", observation), Message("assistant", f"\\boxed{{{action}}}")]
-    return Example(tuple(messages), "agent")
+            messages += opening(prompts, observation, hint, hint_style, bool(tools))
+        else:
+            messages += answer(StepResult(observation, 0.0, False, False, results)).messages
+        messages.append(Message("assistant", action if tools else f"\\boxed{{{action}}}"))
+    return Example(tuple(messages), "agent", tools)

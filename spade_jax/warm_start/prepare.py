@@ -20,6 +20,7 @@ OWN = "jsonl"  # the folder of all other sources
 SHAPES_IT = (
     "prompts", "model.", "text.", "warm_start.", "grounding.max_words", "memory.snippet",
     "learner.designer.length", "learner.agent.length",
+    "designer.thinking", "agent.thinking", "agent.hint_style", "curriculum.domain",
 )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def _make_rows(config: ConfigDict, rows: pathlib.Path) -> None:
         if source == LIBRARY:
             library_rows.generate(
                 partial / LIBRARY, seeding.derive(config.seed, "rows"), section.designs,
-                section.episodes, section.mixture,
+                section.episodes, section.mixture, config.curriculum.domain,
             )  # fmt: skip
         else:
             jsonl_rows.copy(source, partial / OWN)
@@ -73,8 +74,9 @@ def _make_rows(config: ConfigDict, rows: pathlib.Path) -> None:
 def _examples(config: ConfigDict, rows: pathlib.Path, prompts: Prompts) -> list[Example]:
     seed = seeding.derive(config.seed, "memory examples")
     library = library_rows.examples(
-        rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed
-    )
+        rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed,
+        config.agent.hint_style,
+    )  # fmt: skip
     return library + jsonl_rows.examples(rows / OWN)
 
 

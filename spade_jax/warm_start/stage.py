@@ -119,8 +119,10 @@ def _rows(
     shorter, longer = sorted(room, key=lambda role: room[role])
     made: dict[str, list[Trajectory]] = {role: [] for role in room}
     for example in examples:
-        row = to_trajectory(example, language.chat)
-        role = example.role or (shorter if len(row.tokens) <= room[shorter] else longer)
+        role = example.role or shorter
+        row = to_trajectory(example, language.chats[role])
+        if not example.role and len(row.tokens) > room[shorter]:
+            role, row = longer, to_trajectory(example, language.chats[longer])
         made[role].append(row)
     for role, rows in made.items():
         longest = max((len(row.tokens) for row in rows), default=0)

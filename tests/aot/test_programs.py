@@ -9,7 +9,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from configs import games_qwen3_4b, games_qwen3_8b, games_qwen3_30b_a3b, tiny
 from spade_jax import models, parallel
 from spade_jax.aot import AotError, open_topology
-from spade_jax.aot.programs import PROGRAMS, Plan, held_bytes, model_of
+from spade_jax.aot.programs import PROGRAMS, Plan, held_bytes
 from spade_jax.config import validate
 from spade_jax.models.cache import position_bytes
 
@@ -37,7 +37,7 @@ def test_the_published_recipes_are_valid_and_keep_the_published_settings(module)
     assert (config.agent.top_p, config.agent.top_k) == (0.95, 20)
     assert config.learner.kl == (0.005 if module is games_qwen3_8b else 0.0)
     assert config.designer.max_new_tokens == (20_000 if module is games_qwen3_8b else 16_384)
-    assert model_of(config).vocab_size == 151_936
+    assert models.of_recipe(config).vocab_size == 151_936
 
 
 def test_each_program_is_lowered_for_the_mesh_that_it_runs_on():

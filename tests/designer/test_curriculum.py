@@ -2,16 +2,13 @@
 
 from spade_jax import seeding
 from spade_jax.designer import (
-    Environment,
     Memory,
     MemorySettings,
     Record,
     active_skills,
-    draw_pool,
     requests,
 )
 from spade_jax.grounding import Document
-from spade_jax.rollout import Trajectory
 
 
 class Documents:
@@ -55,24 +52,19 @@ def test_memory_is_shown_to_its_share_of_designs_and_by_skill():
     assert all(bool(r.examples.positives) == (r.skill == "a") for r in shown)
 
 
+def test_designs_are_told_the_level_of_their_skill_on_demand():
+    memory = Memory(MemorySettings(), [Record("class AEnv: pass", "a", 0.9, 0.2, 0)])
+    told = requests(["0-0", "0-1"], ["a", "b"], None, memory, 0.0, seed_of, (0.4, 0.6))
+    assert [request.difficulty for request in told] == [(0.9, "harder"), None]
+    assert all(request.examples is None for request in told)
+    untold = requests(["0-0"], ["a"], None, memory, 0.0, seed_of)
+    assert untold[0].difficulty is None and untold[0].sample_seed == told[0].sample_seed
+    assert requests(["0-0"], ["a"], None, None, 0.0, seed_of, (0.4, 0.6))[0].difficulty is None
+
+
 def test_the_draw_is_a_function_of_the_design_s_name():
     memory = Memory(MemorySettings(), [Record(f"class A{k}Env: pass", "a", 0.5, 0.2, 0, knob=k)
                                        for k in range(9)])  # fmt: skip
     one = requests(["7-3"], ["a"], None, memory, 1.0, seed_of)
     two = requests(["7-2", "7-3"], ["a"], None, memory, 1.0, seed_of)
     assert one[0].examples == two[1].examples and one[0].sample_seed == two[1].sample_seed
-
-
-def test_a_fixed_pool_is_exhausted_before_an_environment_returns():
-    pool = [Environment(f"p{k}", "a", None, "", 0, Trajectory()) for k in range(10)]
-    names = [[e.name for e in draw_pool(pool, 4, 0, step)] for step in range(5)]
-    flat = [name for chosen in names for name in chosen]
-    assert sorted(flat[:10]) == sorted(e.name for e in pool)
-    assert all(len(set(chosen)) == 4 for chosen in names)
-    assert [[e.name for e in draw_pool(pool, 4, 0, step)] for step in range(5)] == names
-
-
-def test_a_drawn_environment_starts_its_plays_anew():
-    pool = [Environment("p", "a", None, "", 0, Trajectory(), hint_returns=[1.0], faults=2)]
-    (drawn,) = draw_pool(pool, 1, 0, 7)
-    assert (drawn.born, drawn.hint_returns, drawn.windows, drawn.faults) == (7, [], [], 0)

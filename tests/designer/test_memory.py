@@ -172,6 +172,34 @@ def test_coverage_counts_what_the_records_span():
                         "knobs": 2, "knob_median": 9, "knob_max": 9, "length_median": lengths[2]}
 
 
+def test_coverage_counts_tools_and_behaviours_where_there_are_any():
+    coverage = filled([
+        record(0, tools=3, behaviour="a1"),
+        record(1, tools=5, behaviour="b2"),
+        record(2, tools=5, behaviour="a1"),
+        record(3),
+    ]).coverage()
+    assert (coverage["tools_median"], coverage["tool_counts"]) == (4, 3)
+    assert coverage["behaviours"] == 2
+
+
+@pytest.mark.parametrize(
+    "rates,aim", [([0.9, 0.6], "harder"), ([0.6, 0.6], "same"), ([0.4], "same"), ([0.2], "easier")]
+)
+def test_the_agent_s_level_at_a_skill_says_what_to_aim_at(rates, aim):
+    memory = filled([record(i, win_rate=rate) for i, rate in enumerate(rates)])
+    memory.add(record(9, win_rate=0.0, skill="causal"))
+    found = memory.difficulty("logic", (0.4, 0.6))
+    assert found.aim == aim
+    assert found.win_rate == pytest.approx(sum(rates) / len(rates))
+
+
+def test_the_agent_s_level_is_that_of_the_newest_records():
+    memory = filled([record(i, win_rate=float(i >= 5)) for i in range(25)])
+    assert memory.difficulty("logic", (0.4, 0.6)) == (1.0, "harder")
+    assert memory.difficulty("spatial", (0.4, 0.6)) is None
+
+
 def test_one_family_alone_counts_as_one_effective_family():
     families = ["lift"] * 3
     memory = filled([record(i, family=f) for i, f in enumerate(families)])

@@ -10,6 +10,7 @@ from spade_jax.designer.skills import (
     shingles,
     similarity,
     tokens,
+    tool_count,
     verbatim_keys,
 )
 from spade_jax.envs.library import FAMILIES
@@ -169,3 +170,15 @@ def test_thirty_sources_match_a_hundred_references_within_fifty_milliseconds():
             matcher.match(text)
         best = min(best, time.process_time() - start)
     assert best < 0.05
+
+
+def test_tools_are_counted_by_their_methods():
+    source = """class AEnv(ToolUseEnv):
+    def tool_look(self): ...
+    def tool_take(self, item): ...
+    def tool_look(self): ...
+    def _tool_no(self): ...
+    # def tool_none(self)
+"""
+    assert tool_count(source) == 2
+    assert tool_count(FAMILIES["press"].sample(np.random.default_rng(0)).source) == 0

@@ -94,7 +94,7 @@ def test_the_runners_fault_is_raised(seated, pool):
 class NoChat:
     stop_ids = (1,)
 
-    def open(self, messages):
+    def open(self, messages, tools=()):
         return [1]
 
     def decode(self, tokens):

@@ -69,11 +69,27 @@ def test_resources_in_a_cloud_have_short_names_of_their_own():
 @pytest.mark.parametrize("name", sorted(SWEEPS))
 def test_every_sweep_changes_known_settings_to_possible_values(name):
     sweep = SWEEPS[name]
-    check_settings(sweep.config, sweep.settings())
-    for overrides in sweep.arms.values():
-        recipe = runpy.run_path(sweep.config)["get_config"]()
+    for arm, overrides in sweep.arms.items():
+        check_settings(sweep.recipe(arm), (*sweep.common, *overrides))
+        recipe = runpy.run_path(sweep.recipe(arm))["get_config"]()
         recipe.update_from_flattened_dict({**sweep.common, **overrides})
         validate(recipe)
+
+
+def test_arms_can_have_recipes_of_their_own_and_all_of_them_a_size():
+    sweep = Sweep("configs/a.py", {"full": {}, "two": {}}, recipes={"two": "configs/b.py"})
+    assert [unit.arguments[0] for unit in units(sweep, "runs/x")] == [
+        "--config=configs/a.py", "--config=configs/b.py"
+    ]  # fmt: skip
+    assert [unit.arguments[0] for unit in units(sweep.sized("tiny"), "runs/x")] == [
+        "--config=configs/a.py:tiny", "--config=configs/b.py:tiny"
+    ]  # fmt: skip
+
+
+def test_a_size_that_a_recipe_does_not_have_is_named():
+    check_settings("configs/games_qwen3_4b.py:tiny", ["seed"])
+    with pytest.raises(LaunchError, match=r"py:huge: size 'huge' of the recipe: expected tiny"):
+        check_settings("configs/games_qwen3_4b.py:huge", [])
 
 
 @pytest.mark.parametrize("key", ["stepss", "memory.enabledd", "steps.more"])

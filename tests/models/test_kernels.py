@@ -137,6 +137,22 @@ def test_the_grouped_product_for_tpu_equals_all_experts_on_all_tokens():
     assert_close(experts_and_gradients(compute, arrays), want)
 
 
+@pytest.mark.parametrize("outer", [48, 256], ids=["transposed", "as it is"])
+def test_the_grouped_product_for_tpu_equals_xla_s_with_either_layout_of_weights(outer):
+    keys = jax.random.split(jax.random.key(2))
+    rows, weights = (
+        jax.random.normal(key, shape)
+        for key, shape in zip(keys, [(40, 128), (4, 128, outer)], strict=True)
+    )
+    sizes = jnp.array([3, 0, 30, 7])
+
+    def run(product):
+        loss = lambda *arrays: jnp.sin(product(*arrays, sizes) / 16).mean()  # noqa: E731
+        return jax.value_and_grad(loss, argnums=(0, 1))(rows, weights)
+
+    assert_close(run(functools.partial(moe.gmm, interpret=True)), run(jax.lax.ragged_dot))
+
+
 @pytest.mark.parametrize("sizes", MESHES)
 def test_a_lookup_in_shards_is_a_lookup(sizes):
     mesh = parallel.make_mesh(sizes)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from configs import tiny
-from spade_jax.modes import ModeError, Options, run_generate, run_play
+from configs import tiny, tiny_tool_use
+from spade_jax.modes import ModeError, Options, run_eval, run_generate, run_play
 from spade_jax.modes.opening import open_rooms
 from spade_jax.parallel import HostError, Hosts
 
@@ -34,3 +34,8 @@ def test_modes_for_one_process_say_so(tmp_path):
         run_generate(config, tmp_path, Options(prompt="Hello?", **several))
     with pytest.raises(ModeError, match="play is for one process"):
         run_play(config, tmp_path, Options(env=str(tmp_path / "game.py"), **several))
+
+
+def test_a_recipe_without_held_out_environments_says_so_when_it_is_scored(tmp_path):
+    with pytest.raises(ModeError, match=r"expected eval\.episodes or eval\.greedy above 0"):
+        run_eval(tiny_tool_use.get_config(), tmp_path, Options(hosts=Hosts()))

@@ -8,6 +8,7 @@ from spade_jax.rl import (
     designer_advantages,
     group_advantages,
     role_scale,
+    varied,
     zero_variance_groups,
 )
 
@@ -31,6 +32,11 @@ def test_groups_do_not_mix():
 
 def test_zero_variance_groups_are_counted_as_a_share_of_groups():
     assert zero_variance_groups([1, 1, 0, 1, 0], ["a", "a", "b", "b", "c"]) == pytest.approx(2 / 3)
+
+
+def test_plays_of_groups_without_variance_are_told_apart():
+    assert varied([1, 1, 0, 1, 0, 1], ["a", "b", "c", "a", "b", "c"]) == [1, 2, 4, 5]
+    assert varied([], []) == []
 
 
 def test_designer_rewards_are_centred_within_each_skill_and_never_divided():

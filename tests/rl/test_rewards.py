@@ -3,12 +3,20 @@
 import numpy as np
 import pytest
 
-from spade_jax.rl import REWARDS, Plays, RewardSettings
-from spade_jax.rl.rewards import blend, micro_lp, plateau, regret, regret_var, slope
+from spade_jax.rl import REWARDS, Plays, RewardSettings, SkillAverages
+from spade_jax.rl.rewards import (
+    blend,
+    learning_potential,
+    micro_lp,
+    plateau,
+    regret,
+    regret_var,
+    slope,
+)
 
 
-def plays(hint, *windows):
-    return Plays(np.asarray(hint, float), tuple(np.asarray(w, float) for w in windows))
+def plays(hint, *windows, skill=None):
+    return Plays(np.asarray(hint, float), tuple(np.asarray(w, float) for w in windows), skill)
 
 
 def test_regret_is_the_gap_of_the_means():
@@ -22,10 +30,27 @@ def test_regret_has_a_floor_but_the_logged_gap_has_none():
     assert worse.gap == pytest.approx(-0.5)
 
 
-def test_regret_uses_the_whole_window_and_the_gap_only_matched_weights():
-    both = plays([1, 1], [0, 0], [1, 1])
-    assert regret(both, RewardSettings()) == pytest.approx(0.5)
-    assert both.gap == pytest.approx(1.0)
+def test_regret_compares_matched_weights_or_as_published_the_whole_window():
+    both = plays([1, 1, 1, 0], [0, 0], [1, 1])  # R_hint 0.75, R_0 0, w 0.5
+    assert regret(both, RewardSettings()) == pytest.approx(0.75) == both.gap
+    assert regret(both, RewardSettings(matched_timing=False)) == pytest.approx(0.25)
+
+
+def test_the_timing_of_a_window_of_one_step_does_not_matter():
+    one = plays([1, 0, 1, 1], [0, 1, 0])
+    for reward in (regret, regret_var):
+        matched, whole = (reward(one, RewardSettings(matched_timing=m)) for m in (True, False))
+        assert matched == whole
+
+
+def test_learning_potential_is_the_distance_from_the_slow_average_of_the_skill():
+    # w = (0 + 0 + 1 + 1 + 1) / 5 = 0.6
+    window = ([0, 0], [1, 1, 1])
+    below, above = SkillAverages(0.0, 0.85), SkillAverages(0.0, 0.25)
+    assert learning_potential(plays([], *window, skill=below), None) == pytest.approx(0.25)
+    assert learning_potential(plays([], *window, skill=above), None) == pytest.approx(0.35)
+    with pytest.raises(ValueError, match="averages of the environment's skill"):
+        learning_potential(plays([1], *window), RewardSettings())
 
 
 @pytest.mark.parametrize(
@@ -99,7 +124,7 @@ def test_micro_lp_is_the_late_half_minus_the_early_half(windows, want):
 
 
 def test_regret_var_adds_a_bump_where_returns_vary_like_a_coin():
-    # variance of 1, 0, 1, 0 is 0.25: e^0; regret 1 - 0.5
+    # variance of 1, 0, 1, 0 over the window is 0.25: e^0; regret 1 - 0.5
     assert regret_var(plays([1], [1, 0], [1, 0]), RewardSettings()) == pytest.approx(1.5)
     # variance of 1, 0, 0, 0 is 3/16: (1/16)^2 / 0.02 = 0.1953125; regret 0.5 - 0.25
     want = 0.25 + np.exp(-0.1953125)

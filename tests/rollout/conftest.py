@@ -1,1 +1,7 @@
-from tests.text.conftest import chatml_path, chatml_tokenizer  # noqa: F401
+from tests.text.conftest import (  # noqa: F401
+    chatml_path,
+    chatml_tokenizer,
+    model_path,
+    sources,
+    tokenizer,
+)

@@ -20,13 +20,13 @@ class LetterChat:
 
     stop_ids = truncate_suffix = (END,)
 
-    def open(self, messages):
+    def open(self, messages, tools=()):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]
 
     def extend(self, messages):
         return [1, *(3 + len(message.content) % 50 for message in messages), 1]
 
-    def resume(self, row, messages):
+    def resume(self, row, messages, tools=()):
         return len(row), self.extend(messages[-1:])
 
     def decode(self, tokens):

@@ -22,6 +22,7 @@ def row(seed, turns=2):
 
 def test_a_row_comes_back_equal_in_few_bytes():
     made = row(0, turns=500)
+    made.mark_malformed()
     packed = PackedRow.of(made)
     assert packed.row() == made
     assert len(packed.tokens) + len(packed.mask) + len(packed.logprobs) == 4000 * 4 + 500 + 1500 * 4
@@ -37,8 +38,9 @@ def test_episodes_come_back_equal_but_for_their_place():
     won = Episode(
         Task("here", 3, 4, SETTINGS, (Message("system", "Play."),)), [row(1), row(2)],
         [Message("user", "é"), Message("assistant", "\\boxed{7}", (call,), "hm")], "terminated",
-        0.1,
+        0.1, tools=({"type": "function", "function": {"name": "look", "most": 10**30}},),
     )  # fmt: skip
+    won.trajectories[1].mark_malformed()
     void = Episode(Task("there", 5, 6, SETTINGS), outcome="void", error=EnvError("load", "no"))
     (got, again), none = EPISODES.decode(EPISODES.encode([[won, void], []]))
     assert none == []
@@ -52,6 +54,7 @@ def test_episodes_come_back_equal_but_for_their_place():
         assert after.trajectories == before.trajectories
         assert after.transcript == before.transcript
         assert (after.outcome, after.reward) == (before.outcome, before.reward)
+        assert after.tools == before.tools
     assert got.error is None and (again.error.stage, again.error.detail) == ("load", "no")
 
 

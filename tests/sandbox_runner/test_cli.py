@@ -10,6 +10,7 @@ import pytest
 
 from sandbox_runner import cli
 from sandbox_runner.confine import ALLOWABLE
+from tests.sandbox_runner.test_tool_steps import CALL, SHOP
 
 DATA = Path(__file__).parent / "data"
 SOUND = str(DATA / "sound/guess_number.py")
@@ -44,6 +45,17 @@ def test_play_reads_actions_and_shows_what_happens(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("I picked an integer")
     assert lines[1:] == ["The number is higher than 0."] * 8 + ["[truncated, reward 0]"]
+
+
+def test_play_shows_tools_and_takes_calls_as_they_are(capsys, monkeypatch, tmp_path):
+    (tmp_path / "shop.py").write_text(SHOP)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{CALL}\n<answer>60</answer>\n"))
+    assert cli.main(["play", str(tmp_path / "shop.py")]) == 0
+    tool, *lines = capsys.readouterr().out.splitlines()
+    assert json.loads(tool)["name"] == "price"
+    assert lines == [
+        "What do two pens cost?", '{"price": 30}', "Correct.", "[terminated, reward 1]"
+    ]  # fmt: skip
 
 
 def test_accepted_files_exit_0_also_from_another_folder(tmp_path):

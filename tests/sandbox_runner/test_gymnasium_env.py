@@ -15,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from sandbox_runner import EnvError, RunnerError, gymnasium_env
 from sandbox_runner.gymnasium_env import SandboxEnv, UnicodeText
 from tests.sandbox_runner.processes import alive, below
+from tests.sandbox_runner.test_tool_steps import CALL, SHOP
 
 ROOT = Path(__file__).resolve().parents[2]
 UNICODE = "zażółć 数字 🧩 e\u0301 \x00 \u202e \\boxed{½}"
@@ -90,6 +91,21 @@ def test_unicode_actions_reach_the_program_unchanged(make):
     actions = [UNICODE, "", *(env.action_space.sample() for _ in range(3))]
     _, *steps = episode(env, actions)
     assert [[chr(int(code)) for code in step[0].split()] for step in steps] == [*map(list, actions)]
+
+
+def test_info_has_tools_results_and_broken_format(make):
+    env = make(SHOP)
+    _, info = env.reset(seed=1)
+    assert [tool["function"]["name"] for tool in info["tools"]] == ["price"]
+    assert env.step(CALL)[-1] == {"tool_results": ('{"price": 31}',), "malformed": False}
+    assert env.step("hm")[-1] == {"tool_results": None, "malformed": True}
+    check_env(env, skip_render_check=True)
+
+
+def test_info_of_a_game_is_empty(make):
+    assert episode(make(TELLS_CODE_POINTS), ["a"], seed=1) == [
+        ("ready", {"seed": 1}), ("97", 0.0, False, False, {})
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("action", [7, None, b"x", "\ud800", "x" * 6])

@@ -15,7 +15,7 @@ from sandbox_runner.types import EnvError, Limits
 REQUESTS = (protocol.Open, protocol.Reset, protocol.Step, protocol.Step, protocol.Play)
 ANSWERS = (
     protocol.Done(1),
-    protocol.Text(1, "a room"),
+    protocol.Started(1, "a room"),
     protocol.Stepped(1, "a door", 0.5, False, True),
     protocol.Failed(1, "robustness", "step raised"),
     protocol.Played(
@@ -103,8 +103,9 @@ def test_an_answer_that_does_not_fit_its_step_is_refused(answer):
 
 
 def test_a_reset_needs_an_observation():
-    with pytest.raises(ProtocolError, match="without an observation"):
-        check_answer(protocol.Reset(1, 5, 0), protocol.Text(1, None), Limits())
+    body = protocol.encode(protocol.Started(1, None))[4:]
+    with pytest.raises(ProtocolError, match="Expected `str`"):
+        protocol.decode_answer(body, protocol.Reset)
 
 
 def test_a_script_cannot_return_more_turns_than_it_was_given():

@@ -205,6 +205,16 @@ def test_measurements_say_how_it_was_solved(verdicts):
     assert found["observation_chars_max"] >= found["observation_chars_mean"] > 0
 
 
+def test_programs_that_answer_alike_have_one_behaviour(pool):
+    source = TEMPLATE.format(**PARTS)
+    renamed = source.replace("MadeEnv", "OtherEnv").replace("self.answer", "self.code")
+    other = source.replace("'No.'", "'Not this.'")
+    found = validate(pool, [source, renamed, other, "class A("], max_turns=6)
+    same, again, differs, none = [verdict.behaviour for verdict in found]
+    assert same == again != differs and len(same) == 16
+    assert none == ""
+
+
 def test_the_turn_budget_is_part_of_the_verdict(pool):
     source = TEMPLATE.format(**PARTS | {"reset": "self.max_turns = 9"})
     short, long = validate(pool, [source], 8), validate(pool, [source], 9)

@@ -8,6 +8,7 @@ from spade_jax.text import (
     Design,
     ParseProblem,
     after_code,
+    after_thinking,
     canonical_action,
     code_block,
     last_boxed,
@@ -66,13 +67,44 @@ def test_an_action_is_boxed_alone_or_is_the_whole_reply():
 
 
 @pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("no thought at all\n", "no thought at all\n"),
+        ("<think>\nhm\n</think>\n\nleft", "left"),
+        ("opened in the prompt</think> left ", " left "),
+        ("<think>a</think>left<think>b</think>right", "right"),
+        ("<think>never closed \\boxed{1}", ""),
+        ("\\boxed{1} <think>and again", ""),
+        ("<think>a</think>\\boxed{1}<think>b", ""),
+        ("", ""),
+    ],
+)
+def test_a_reply_says_what_follows_its_last_thought(reply, said):
+    assert after_thinking(reply) == said
+
+
+def test_what_was_only_thought_is_no_action():
+    assert canonical_action(r"<think>\boxed{1}</think>\boxed{2}") == r"\boxed{2}"
+    assert canonical_action(r"<think>\boxed{1}</think>I pass.") == "I pass."
+    assert canonical_action(r"<think>maybe \boxed{1}") == ""
+
+
+def test_tool_use_gets_the_reply_whole():
+    reply = r'I look. <tool_call>{"name": "f", "arguments": {"a": "\boxed{1}"}}</tool_call>'
+    assert canonical_action(reply, tool_use=True) == reply
+    assert canonical_action(f"<think>\n\n</think>\n\n{reply}", tool_use=True) == reply
+
+
+@pytest.mark.parametrize(
     "hostile",
-    [r"\boxed{" * 20_000, "{" * 100_000, "}" * 100_000, "```" + "a" * 100_000 + "`",
+    ["<think>" * 20_000, "</think>" * 20_000, "<think></think>" * 10_000,
+     r"\boxed{" * 20_000, "{" * 100_000, "}" * 100_000, "```" + "a" * 100_000 + "`",
      "```python\n" * 10_000, " " * 100_000, "```\n" * 25_000, ("```\n" + "class" * 9) * 2_000],
 )  # fmt: skip
 def test_hostile_text_takes_no_more_than_linear_time(hostile):
     start = time.process_time()
     last_boxed(hostile)
+    canonical_action(hostile)
     parse_design(hostile)
     assert time.process_time() - start < 1.0
 
@@ -130,3 +162,11 @@ def test_parse_design_joins_the_hint_to_one_line():
 @pytest.mark.parametrize("tail", ["", "\n", "\nHint:", "\nHint:  \n", "\nA Hint: no", "\nhint: no"])
 def test_a_design_without_a_hint_line_has_no_hint(tail):
     assert parse_design(f"Hint: early\n```\n{CODE}```{tail}") == Design(CODE, None)
+
+
+def test_a_design_that_was_only_thought_is_none():
+    draft, final = CODE, CODE.replace("AEnv", "BEnv")
+    thought = f"<think>\n```python\n{draft}```\nHint: no\n"
+    reply = f"```python\n{final}```\nHint: look"
+    assert parse_design(f"{thought}</think>\n\n{reply}") == Design(final, "look")
+    assert isinstance(parse_design(thought + reply), ParseProblem)

@@ -50,6 +50,17 @@ def test_the_template_is_a_role_the_text_and_end(tokenizer, chat):
     ]  # fmt: skip
 
 
+def test_tools_are_a_line_each_at_the_end_of_the_system_message(tokenizer, chat):
+    properties = {"where": {"type": "string"}, "n": {"type": "integer"}}
+    look = {"name": "look", "description": "Reads.", "parameters": {"properties": properties}}
+    tools = [{"function": look}, {"function": {"name": "end", "parameters": {}}}]
+    said = [Message("user", "Go.")]
+    shown = "look(where, n) Reads.\nend()"
+    assert chat.open(said, tools) == chat.open([Message("system", shown), *said])
+    both = Message("system", f"Play.\n{shown}")
+    assert chat.open([Message("system", "Play."), *said], tools) == chat.open([both, *said])
+
+
 @given(first=messages, turn=sampled, second=messages, third=messages)
 def test_a_conversation_only_grows_and_keeps_what_was_sampled(chat, first, turn, second, third):
     row = chat.open(first)

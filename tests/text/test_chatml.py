@@ -1,11 +1,31 @@
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spade_jax.text import ROLES, ChatML, Message, Qwen3Chat, TextError, TinyChat, ToolCall
+from spade_jax.text import (
+    ROLES,
+    SPECIAL_NAMES,
+    ChatML,
+    Message,
+    Qwen3Chat,
+    TextError,
+    TinyChat,
+    ToolCall,
+    parse_tool_calls,
+)
 from tests.text.conftest import CHATML_ADDED, CHATML_SPECIAL
 from tests.text.reference import reference_ids, reference_text
 
+LOOK = {
+    "type": "function",
+    "function": {
+        "name": "look",
+        "description": "Reads a file.",
+        "parameters": {"type": "object", "properties": {"where": {"type": "string"}, "n": {}}},
+    },
+}
 plain = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<"), max_size=30),
     st.lists(st.sampled_from([*CHATML_ADDED, "\n", " ", "user\n", "x"]), max_size=6).map("".join),
@@ -61,6 +81,31 @@ def test_a_conversation_keeps_the_ids_that_were_sampled(chat, first, turn, secon
     assert chat.resume(row, said) == (len(row), chat.extend(second))
 
 
+schemas = st.recursive(
+    st.one_of(hostile, st.none(), st.integers(), st.booleans()),
+    lambda inner: st.lists(inner, max_size=2)
+    | st.dictionaries(
+        st.sampled_from(["function", "name", "description", "parameters", "properties"]) | hostile,
+        inner,
+        max_size=4,
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize("template", [ChatML, TinyChat, Qwen3Chat])
+@given(tools=st.lists(st.dictionaries(st.just("function") | hostile, schemas), max_size=3))
+def test_no_schema_makes_a_special_id(template, tokenizer, chatml_tokenizer, tools):
+    tiny = template is TinyChat
+    speller = tokenizer if tiny else chatml_tokenizer
+    end = speller.special("end" if tiny else "<|im_end|>")
+    said = [Message("system", "Play."), Message("user", "Hi")]
+    ids, plain = template(speller).open(said, tools), template(speller).open(said)
+    special = {speller.special(name) for name in (SPECIAL_NAMES if tiny else CHATML_SPECIAL)}
+    assert [t for t in ids if t in special] == [t for t in plain if t in special]
+    assert ids[ids.index(end) :] == plain[plain.index(end) :]
+
+
 @pytest.mark.parametrize("template", [ChatML, TinyChat, Qwen3Chat])
 def test_what_is_never_rewritten_is_not_encoded_again(template, request):
     name = "tokenizer" if template is TinyChat else "chatml_tokenizer"
@@ -100,9 +145,18 @@ def test_turns_that_make_no_conversation_are_refused(chat, call, turns, message)
         getattr(chat, call)(turns)
 
 
-def test_tools_and_what_the_small_template_would_drop_are_refused(chat, tokenizer):
-    with pytest.raises(TextError, match="no place for tools"):
-        chat.open([Message("user", "a")], tools=[{"type": "function"}])
+def test_tools_end_the_system_message(chat, chatml_tokenizer):
+    tools = [LOOK, {"größe": "<&'>"}]
+    text = chatml_tokenizer.decode(chat.open([Message("user", "Hi")], tools))
+    before, shown, after = text.partition(f'{json.dumps(LOOK)}\n{{"größe": "<&\'>"}}\n')
+    plain = chatml_tokenizer.decode(chat.open([Message("user", "Hi")]))
+    own, rest = plain.split("\nuser\n")
+    assert shown and before.startswith(f"{own}\n\n") and after.endswith(f"\nuser\n{rest}")
+    (call,) = parse_tool_calls(text)  # the example shows how
+    assert isinstance(call, ToolCall)
+
+
+def test_what_the_small_template_would_drop_is_refused(tokenizer):
     with pytest.raises(TextError, match="no place for tool calls or reasoning"):
         TinyChat(tokenizer).open([Message("assistant", "", reasoning="r"), Message("user", "a")])
 

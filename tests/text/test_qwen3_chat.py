@@ -57,6 +57,38 @@ def test_ids_equal_those_of_qwen3(qwen3_tokenizer, case):
     assert rendered(qwen3_tokenizer, case) == case["ids"]
 
 
+def as_sampled(message):
+    """The assistant's words as it says them: calls are spelled."""
+    calls = [{"name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    spelled = [f"<tool_call>\n{json.dumps(call)}\n</tool_call>" for call in calls]
+    return Message("assistant", "\n".join([*filter(None, [message.content]), *spelled]))
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in SAME if c["tools"] and c["add_generation_prompt"]], ids=label
+)
+def test_a_played_conversation_with_tools_has_the_ids_of_qwen3(qwen3_tokenizer, case):
+    """Built as an episode builds it, turn by turn, the assistant's words as if sampled."""
+    chat, tools = Qwen3Chat(qwen3_tokenizer, case["enable_thinking"]), case["tools"]
+    said, row = [], []
+    for message in map(as_message, case["messages"]):
+        if message.role != "assistant":
+            said.append(message)
+            continue
+        spoken = as_sampled(message)
+        row = prompt(chat, row, said, tools)
+        row += [*qwen3_tokenizer.encode(spoken.content), *chat.stop_ids]
+        said.append(spoken)
+    assert prompt(chat, row, said, tools) == case["ids"]
+
+
+def prompt(chat, row, said, tools):
+    if not row:
+        return chat.open(said, tools)
+    kept, tail = chat.resume(row, said, tools)
+    return row[:kept] + tail
+
+
 @pytest.mark.parametrize("case", INJECTED, ids=label)
 def test_qwen3_permits_an_injection_and_we_do_not(qwen3_tokenizer, case):
     ids, injected = rendered(qwen3_tokenizer, case), case["ids"]

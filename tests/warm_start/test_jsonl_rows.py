@@ -1,5 +1,6 @@
 """Rows of one's own: read, kept with the run, trained; a bad line is named with file and number."""
 
+import dataclasses
 import json
 
 import jax
@@ -10,6 +11,7 @@ from configs import tiny
 from spade_jax import parallel, warm_start
 from spade_jax.interrupt import StopRequest
 from spade_jax.prompts import Prompts
+from spade_jax.text import TinyChat
 from spade_jax.warm_start import WarmStartError, jsonl_rows, stage
 
 DESIGN = "```python\nclass DoorEnv:\n    N = 3\n```\nHint: left."
@@ -62,6 +64,15 @@ def test_prompt_and_response_and_messages_become_examples(tmp_path):
     assert len(warm.sources) == 1 and "DoorEnv" in next(iter(warm.sources))
 
 
+def test_tools_of_a_row_are_what_its_assistant_may_call(tmp_path):
+    tool = {"type": "function", "function": {"name": "read", "description": "", "parameters": {}}}
+    said = [("user", "Row 7?"), ("assistant", "call"), ("tool", "41"), ("assistant", "41")]
+    messages = [{"role": role, "content": content} for role, content in said]
+    source = written(tmp_path / "a.jsonl", [{"messages": messages, "tools": [tool]}])
+    (example,) = prepared(own(source), tmp_path / "run").examples()
+    assert example.tools == (tool,)
+
+
 def test_a_run_keeps_the_rows_it_was_started_with(tmp_path):
     config = own(written(tmp_path / "a.jsonl", ROWS))
     before = prepared(config, tmp_path / "run").examples()
@@ -87,6 +98,7 @@ def test_a_glob_and_the_library_are_joined_in_order(tmp_path):
         ({"prompt": "Which?"}, "neither prompt and response nor messages"),
         ({"prompt": 3, "response": "x"}, "Expected `str"),
         ({"prompt": "a", "response": "b", "role": "judge"}, "judge"),
+        ({"prompt": "a", "response": "b", "tools": ["read"]}, "Expected `object"),
         ({"messages": [{"role": "user", "content": "a"}]}, "must speak last"),
         ({**ROWS[1], "messages": ROWS[2]["messages"]}, "both messages and prompt"),
         ({"messages": [{"role": "assistant", "content": "a"}]}, "cannot speak first"),
@@ -120,6 +132,21 @@ def test_a_row_without_a_role_goes_where_it_fits(tmp_path):
     rows = stage._rows(config, language, warm.examples())
     assert {role: len(found) for role, found in rows.items()} == {"designer": 1, "agent": 1}
     assert len(rows["designer"][0].tokens) > config.learner.agent.length + 1
+
+
+def test_each_role_s_rows_are_in_its_own_chat(tmp_path):
+    class Loud(TinyChat):
+        def open(self, messages, tools=()):
+            return [0, *super().open(messages, tools)]
+
+    config = own(written(tmp_path / "a.jsonl", [*ROWS[:2], ROWS[2] | {"role": None}]))
+    config.learner.agent.length = 14
+    warm, _, language = opened(config, tmp_path / "run")
+    chats = language.chats | {"designer": Loud(language.tokenizer)}
+    loud = dataclasses.replace(language, chats=chats)
+    rows = stage._rows(config, loud, warm.examples())
+    assert [row.tokens[0] == 0 for row in rows["designer"]] == [True, True]
+    assert [row.tokens[0] == 0 for row in rows["agent"]] == [False]
 
 
 def test_rows_of_one_role_train_alone_and_are_learnt(tmp_path):

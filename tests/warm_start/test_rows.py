@@ -1,12 +1,14 @@
 """Warm-start rows: rendered as self-play renders, trained only where the assistant speaks."""
 
 import dataclasses
+import itertools
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from configs import base
+from spade_jax.envs import HINT_STYLES, opening
 from spade_jax.envs.library import Mixture
 from spade_jax.prompts import Prompts
 from spade_jax.rl.packing import empty
@@ -94,6 +96,17 @@ def test_agent_rows_show_the_hint_once_and_only_to_the_hinted(data, talks):
     for episode, talk in zip(library_rows.read(data / "episodes.jsonl"), agent, strict=True):
         shown = [message.content.count("Hint:") for message in talk if message.role == "user"]
         assert shown == [int(episode["with_hint"])] + [0] * (len(shown) - 1)
+
+
+@pytest.mark.parametrize("style", HINT_STYLES)
+def test_agent_rows_open_as_episodes_do(data, style):
+    prompts = Prompts("compact")
+    for episode in itertools.islice(library_rows.read(data / "episodes.jsonl"), 20):
+        hint = episode["hint"] if episode["with_hint"] else None
+        opened = opening(prompts, episode["turns"][0][0], hint, style)
+        messages = library_rows.episode_example(episode, prompts, style).messages
+        assert messages[: len(opened)] == opened
+        assert len(messages) == len(opened) - 1 + 2 * len(episode["turns"])
 
 
 def test_only_the_assistant_s_tokens_are_trained(examples, chat):

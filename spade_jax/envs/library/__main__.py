@@ -18,7 +18,7 @@ import numpy as np
 from spade_jax.envs.library.documents import bundled
 from spade_jax.envs.library.generate import design_record, designs, episodes
 from spade_jax.envs.library.mixture import Mixture
-from spade_jax.envs.library.registry import CUES
+from spade_jax.envs.library.registry import DOMAINS
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -29,6 +29,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--out", type=pathlib.Path, help="folder of the rows, made if missing")
     target.add_argument("--corpus", type=pathlib.Path, help="write the bundled corpus and stop")
+    parser.add_argument("--domain", choices=DOMAINS, default="games")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--designs", type=int, default=4000)
     parser.add_argument("--episodes", type=int, default=30000)
@@ -47,8 +48,9 @@ def _write(path: pathlib.Path, records: Iterable[dict[str, Any]]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Write both files of the arguments' mix, or the corpus."""
     arguments = _arguments(argv)
+    domain = DOMAINS[arguments.domain]
     if arguments.corpus is not None:
-        _write(arguments.corpus, bundled(CUES))
+        _write(arguments.corpus, bundled(domain.cues))
         return
     chosen = vars(arguments)
     overrides = {
@@ -58,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     settings = Mixture(**overrides)
     design_rng, episode_rng = np.random.default_rng(arguments.seed).spawn(2)
-    pairs = list(designs(arguments.designs, design_rng, settings))
+    pairs = list(designs(arguments.designs, design_rng, settings, domain))
     played = episodes([env for env, _ in pairs], arguments.episodes, episode_rng, settings)
     arguments.out.mkdir(parents=True, exist_ok=True)
     _write(arguments.out / "designs.jsonl", (design_record(*pair) for pair in pairs))

@@ -72,16 +72,18 @@ class Family:
     """Base of all families. A subclass sets the class attributes and the methods that raise here.
 
     `mechanics` are the ones training may show. `cues` are sentences that make a document call for
-    this family. A mechanic is "effective" once its constant is what an agent can observe (some
-    sources add N to the constant).
+    this family. `phrases` are what its players write over and over. A mechanic is "effective" once
+    its constant is what an agent can observe (some sources add N to the constant).
     """
 
+    domain = "games"
     name: str
     skill: str
     turns: int
     mechanics: tuple[Mechanic, ...]
     cues: tuple[str, ...]
     reply = NUMBER_FORMAT
+    phrases: tuple[str, ...] = ()
     folders: tuple[pathlib.Path, ...] = (TEMPLATES,)
 
     @property
@@ -130,6 +132,10 @@ class Family:
         most = max(votes.values())
         best = [action for action, count in votes.items() if count == most]
         return best[int(rng.integers(len(best)))]
+
+    def spoken(self, action: str) -> str:
+        """The reply that takes an action."""
+        return rf"\boxed{{{action}}}"
 
     def source(self, mechanic: Mechanic, knob: int, noun: str) -> str:
         template = _templates(self.folders).get_template(self.template)

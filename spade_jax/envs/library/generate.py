@@ -5,19 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from spade_jax.envs.library.expert import expert_episode
-from spade_jax.envs.library.family import SeedEnvironment
+from spade_jax.envs.library.expert import ExpertEpisode, expert_episode
+from spade_jax.envs.library.family import Family, SeedEnvironment
 from spade_jax.envs.library.mixture import Mixture, draw_knob, near_knob
-from spade_jax.envs.library.registry import FAMILIES, SKILLS
+from spade_jax.envs.library.registry import GAMES, Domain
 
 
-def _family_of(skill: str, rng: np.random.Generator) -> str:
-    names = [name for name, family in FAMILIES.items() if family.skill == skill]
-    return names[int(rng.integers(len(names)))]
+def _family_of(domain: Domain, skill: str, rng: np.random.Generator) -> Family:
+    families = [family for family in domain.families.values() if family.skill == skill]
+    return families[int(rng.integers(len(families)))]
 
 
 def designs(
-    count: int, rng: np.random.Generator, settings: Mixture | None = None
+    count: int,
+    rng: np.random.Generator,
+    settings: Mixture | None = None,
+    domain: Domain = GAMES,
 ) -> Iterator[tuple[SeedEnvironment, SeedEnvironment | None]]:
     """(design, memory example or None). Skills are equally frequent.
 
@@ -25,15 +28,15 @@ def designs(
     then drawn near the example's, so that a Designer learns to start from what it is shown.
     """
     settings = settings or Mixture()
-    skills = [s for s in SKILLS if any(f.skill == s for f in FAMILIES.values())]
+    skills = [s for s in domain.skills if any(f.skill == s for f in domain.families.values())]
     for index in range(count):
         skill = skills[index % len(skills)]
-        family = FAMILIES[_family_of(skill, rng)]
+        family = _family_of(domain, skill, rng)
         if rng.random() >= settings.memory:
             yield family.sample(rng, settings=settings), None
             continue
         knob = draw_knob(rng, settings)
-        memory = FAMILIES[_family_of(skill, rng)].sample(rng, knob, settings)
+        memory = _family_of(domain, skill, rng).sample(rng, knob, settings)
         near = near_knob(rng, knob, settings.memory_spread)
         yield family.sample(rng, near, settings), memory
 
@@ -51,15 +54,23 @@ def episodes(
         hinted = bool(rng.random() < settings.hinted_episodes)
         noise = settings.noise_with_hint if hinted else settings.noise_without_hint
         played = expert_episode(env, int(rng.integers(2**31)), hinted, noise, rng)
-        yield {
-            "family": env.family,
-            "skill": env.skill,
-            "knob": env.knob,
-            "with_hint": hinted,
-            "hint": env.hint,
-            "turns": [list(turn) for turn in played.turns],
-            "return": played.final_return,
-        }
+        yield episode_record(env, hinted, played)
+
+
+def episode_record(env: SeedEnvironment, hinted: bool, played: ExpertEpisode) -> dict[str, Any]:
+    """The JSON form of an expert's episode; tool use adds the schemas and the calls' results."""
+    record = {
+        "family": env.family,
+        "skill": env.skill,
+        "knob": env.knob,
+        "with_hint": hinted,
+        "hint": env.hint,
+        "turns": [list(turn) for turn in played.turns],
+        "return": played.final_return,
+    }
+    if played.tools:
+        record |= {"tools": list(played.tools), "results": list(played.results)}
+    return record
 
 
 def design_record(env: SeedEnvironment, memory: SeedEnvironment | None) -> dict[str, Any]:

@@ -8,13 +8,14 @@ spent on the way to it. A noun or colour of one piece is easier to copy from a d
 import re
 
 from spade_jax.envs.library.documents import COLOURS, TOPICS
-from spade_jax.envs.library.registry import FAMILIES
+from spade_jax.envs.library.registry import GAMES, Domain
 
 _VALUE = re.compile(r'(    [A-Z]+ = "?)\w+"?$')
 
 
-def idioms() -> tuple[str, ...]:
-    """Source lines, the beginnings of lines that hold a value, nouns and colours; sorted.
+def idioms(domain: Domain = GAMES) -> tuple[str, ...]:
+    """Source lines, the beginnings of lines that hold a value, nouns, colours and what replies of
+    the domain have in common; sorted.
 
     A source line is here whole, newline included, if no knob, constant, noun or colour changes it.
     """
@@ -24,7 +25,8 @@ def idioms() -> tuple[str, ...]:
         *COLOURS,
         *(noun for group in TOPICS.values() for noun in group),
     }
-    for family in FAMILIES.values():
+    for family in domain.families.values():
+        found.update(family.phrases)
         for mechanic in family.mechanics:
             first = family.source(mechanic, 7, "crane").splitlines()
             second = family.source(mechanic, 23, "dome").splitlines()

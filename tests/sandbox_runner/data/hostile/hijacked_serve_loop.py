@@ -17,7 +17,9 @@ class HostileEnv:
             kind, answer = type(request).__name__, protocol.Done(request.id)
             if kind == "Step":
                 answer = protocol.Stepped(request.id, "hijacked", 10.0, False, False)
-            elif kind in ("Reset", "Solution"):
+            elif kind == "Reset":
+                answer = protocol.Started(request.id, "A" * (1 << 20))
+            elif kind == "Solution":
                 answer = protocol.Text(request.id, "A" * (1 << 20))
             os.write(3, protocol.encode(answer))
             while (body := inbox.take()) is None:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from spade_jax import models, parallel
-from spade_jax.aot import flops
+from spade_jax.models import flops
 from spade_jax.rl import Learner, LossSettings, OptimizerSettings
 
 ROWS, LENGTH = 2, 64

@@ -1,0 +1,42 @@
+"""The order in which the environments of a pool are drawn: shuffled passes, without replacement."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from spade_jax import seeding
+
+
+class Deck(msgspec.Struct, omit_defaults=True):
+    """Where the walk over a pool stands.
+
+    Attributes:
+        passes: shuffles so far.
+        left: names that the present pass still has, the next one first.
+    """
+
+    passes: int = 0
+    left: list[str] = msgspec.field(default_factory=list)
+
+    def draw(self, names: Sequence[str], count: int, seed: int) -> list[str]:
+        """`count` different names, or all where there are fewer.
+
+        A pass ends before a name returns. Where a new pass begins within a draw, what it repeats of
+        this draw counts as drawn, and the next names, which keep their turn, take its place.
+        """
+        count = min(count, len(names))
+        ahead, chosen = list(self.left), {}
+        for position in range(len(ahead) + 2 * len(names)):
+            if len(chosen) == count:
+                break
+            if position == len(ahead):
+                order = seeding.generator(seed, "pool", self.passes).permutation(len(names))
+                ahead += [names[index] for index in order]
+                self.passes += 1
+            chosen[ahead[position]] = None
+        self.left = ahead[count:]
+        return list(chosen)
+
+    def discard(self, names: Collection[str]) -> None:
+        """They are not drawn any more."""
+        self.left = [name for name in self.left if name not in names]

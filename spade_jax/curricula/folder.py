@@ -1,0 +1,73 @@
+"""A folder of environments that were written in advance.
+
+Each `NAME.py` is one; `NAME.hint`, or the "hint" of `NAME.json`, tells how to play it, and the
+"levels" of `NAME.json` how hard it can be (see `graded`). The `environments/` of a run is such a
+folder: what that run rejected is left out, unless it was only not what had been asked for.
+"""
+
+import pathlib
+from typing import Any
+
+import msgspec
+
+from spade_jax.curricula.graded import Graded, GradedError, graded
+
+SOUND = (None, "off_skill")  # stages of a run's record that say nothing against an environment
+
+Rejections = dict[str, str]  # name -> "stage: reason"
+
+
+class FolderError(ValueError):
+    """A folder or a file in it can not be read."""
+
+
+def read_file(path: pathlib.Path) -> Graded:
+    """
+    Raises:
+        FolderError: it or what lies beside it is no text, or no JSON object.
+        GradedError: see `graded`.
+    """
+    record = _record(path.with_suffix(".json"))
+    hint = record.get("hint") or ""
+    if (beside := path.with_suffix(".hint")).is_file():
+        hint = _text(beside).strip()
+    return graded(
+        path.stem, _text(path), record.get("levels"), hint=hint, skill=record.get("skill") or ""
+    )
+
+
+def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
+    """Its environments in the order of their names, and those that can not be used.
+
+    Raises:
+        FolderError: it is no folder, or see `read_file`.
+    """
+    if not folder.is_dir():
+        raise FolderError(f"{folder}: expected a folder of environments")
+    found, rejections = [], {}
+    for path in sorted(folder.glob("*.py")):
+        record = _record(path.with_suffix(".json"))
+        if (stage := record.get("stage")) not in SOUND:
+            rejections[path.stem] = f"{stage}: {record.get('reason', '')}"
+            continue
+        try:
+            found.append(read_file(path))
+        except GradedError as error:
+            rejections[path.stem] = f"levels: {error}"
+    return found, rejections
+
+
+def _record(path: pathlib.Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise FolderError(f"{path}: expected a JSON object ({error})") from error
+
+
+def _text(path: pathlib.Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FolderError(f"{path}: expected UTF-8 text ({error})") from error
