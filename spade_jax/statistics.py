@@ -39,7 +39,8 @@ def designs(attempts: Sequence[Environment]) -> Metrics:
     if not attempts:
         return {}
     rejections = Counter(attempt.stage for attempt in attempts if attempt.stage)
-    valid = [attempt for attempt in attempts if attempt.stage in (None, "degenerate", "off_skill")]
+    later = (None, "degenerate", "off_skill", "hint_leak")  # the sandbox found nothing
+    valid = [attempt for attempt in attempts if attempt.excused or attempt.stage in later]
     metrics = {
         "designer/designs": len(attempts),
         "designer/valid_fraction": len(valid) / len(attempts),
