@@ -33,8 +33,8 @@ class Environment(msgspec.Struct):
         first_stage: where the first answer was rejected, if the designer was then asked to repair
             it. `trajectory` and `reward` are that answer's, all else is the last one's.
         repairs: answers after the first.
-        novelty: share of the skill's records at its birth that were of another kind, in [0, 1];
-            None before it was accepted and played.
+        novelty, repetition: shares of the skill's records at its birth that were of another kind,
+            and of its family and knob, in [0, 1]; None before it was accepted and played.
         behaviour: digest of what it answers to the sandbox's probes; empty before they were run.
     """
 
@@ -60,6 +60,7 @@ class Environment(msgspec.Struct):
     first_stage: str | None = None
     repairs: int = 0
     novelty: float | None = None
+    repetition: float | None = None
     behaviour: str = ""
 
     @property
