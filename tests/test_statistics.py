@@ -77,8 +77,8 @@ def test_plays_leave_void_episodes_out_and_count_groups():
 def test_cut_and_repaired_designs_are_counted_among_their_kind():
     attempts = [
         environment("a"), environment("b", stage="cut"), environment("c", stage="context"),
-        environment("d", first_stage="leak", repairs=1),
-        environment("e", first_stage="leak", repairs=2, stage="leak"),
+        environment("d", first_stage="leak", repaired=1),
+        environment("e", first_stage="leak", repaired=2, stage="leak"),
     ]  # fmt: skip
     found = statistics.designs(attempts)
     assert found["designer/cut_fraction"] == pytest.approx(2 / 5)

@@ -74,4 +74,4 @@ def entropy(labels: Sequence[object]) -> float:
 
 
 def _cell_of(record: Record) -> Cell:
-    return cell(record.family, record.knob, record.length or len(record.source))
+    return cell(record.family, record.knob, record.characters)

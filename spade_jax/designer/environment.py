@@ -32,7 +32,7 @@ class Environment(msgspec.Struct):
         trained: its delay is over: it was part of an update, or left out for good.
         first_stage: where the first answer was rejected, if the designer was then asked to repair
             it. `trajectory` and `reward` are that answer's, all else is the last one's.
-        repairs: answers after the first.
+        repaired: answers after the first, each after a rejection.
         novelty, repetition: shares of the skill's records at its birth that were of another kind,
             and of its family and knob, in [0, 1]; None before it was accepted and played.
         behaviour: digest of what it answers to the sandbox's probes; empty before they were run.
@@ -58,7 +58,7 @@ class Environment(msgspec.Struct):
     reward: float | None = None
     trained: bool = False
     first_stage: str | None = None
-    repairs: int = 0
+    repaired: int = 0
     novelty: float | None = None
     repetition: float | None = None
     behaviour: str = ""
@@ -75,7 +75,7 @@ class Environment(msgspec.Struct):
     def reopen(self) -> None:
         """Forgets the rejection, for the answer of one more repair turn."""
         self.first_stage = self.first_stage or self.stage
-        self.repairs += 1
+        self.repaired += 1
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
 

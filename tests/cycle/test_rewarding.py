@@ -51,7 +51,7 @@ def test_a_delay_of_one_step_pays_at_birth_and_of_the_interval_at_its_end():
 
 
 def test_a_rejected_answer_is_due_at_once_also_when_it_was_repaired():
-    rejected, mended = design("r", stage="leak"), design("m", first_stage="leak", repairs=1)
+    rejected, mended = design("r", stage="leak"), design("m", first_stage="leak", repaired=1)
     assert due_at([rejected, design("a"), mended], 0) == ["r", "m"]
 
 
@@ -92,8 +92,8 @@ def test_a_blend_below_zero_leaves_the_design_out():
         ({"faults": 1}, False, -0.5),
         ({"hint_returns": []}, True, None),  # no valid play of an arm
         ({"trajectory": Trajectory()}, True, None),  # its prompt did not fit
-        ({"first_stage": "leak", "repairs": 1}, False, None),  # mended, but not by this answer
-        ({"first_stage": "leak", "repairs": 1}, True, -0.2),
+        ({"first_stage": "leak", "repaired": 1}, False, None),  # mended, but not by this answer
+        ({"first_stage": "leak", "repaired": 1}, True, -0.2),
         ({"first_stage": "off_skill", "stage": "leak"}, True, 0.0),
     ],
 )
@@ -136,7 +136,7 @@ def test_novelty_is_noted_for_accepted_designs_only():
 
 
 def test_what_rewards_depend_on_survives_a_checkpoint():
-    made = design("d", [1, 0], [0], [1], first_stage="leak", repairs=2, novelty=0.25,
+    made = design("d", [1, 0], [0], [1], first_stage="leak", repaired=2, novelty=0.25,
                   behaviour="ab12")  # fmt: skip
     records = Records(designs=[made], averages={"s": SkillAverages(0.5, 0.25)})
     assert msgspec.json.decode(msgspec.json.encode(records), type=Records) == records
