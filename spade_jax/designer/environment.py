@@ -78,6 +78,7 @@ class Environment(msgspec.Struct):
         self.repaired += 1
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
+        self.knob, self.family, self.verbatim = None, None, False
 
     def plays(self) -> Plays | None:
         """The returns as arrays, or None while an arm has no valid play."""
