@@ -32,6 +32,11 @@ from spade_jax.config import ConfigError, validate
         ("eval.greedy", -1, "at least 0"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
+        ("curriculum.source", "thin air", "one of adaptive, designer, folder, pool"),
+        ("curriculum.folder", "worlds", "nothing, as curriculum.source=designer"),
+        ("curriculum.lifecycle", True, "False, as no pool persists"),
+        ("curriculum.lifecycle_band", (0.9, 0.1), "two rising returns"),
+        ("curriculum.adaptive.promote", 1.5, r"in \[0, 1\]"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
         ("designer.top_p", 0.0, "above 0 up to 1"),
@@ -58,6 +63,39 @@ def test_impossible_values_are_refused_by_name(key, value, expected):
         validate(config)
     assert str(caught.value).startswith(f"{key}=")
     assert str(value[0] if isinstance(value, tuple) else value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes,expected",
+    [
+        ({"source": "pool"}, "fixed_pool=0: expected at least curriculum.num_envs=24"),
+        ({"source": "folder"}, "folder='': expected a folder"),
+        ({"source": "folder", "fixed_pool": 64}, "fixed_pool=64: expected 0"),
+        ({"source": "adaptive", "replay_envs": 2}, "replay_envs=2: expected 0"),
+        ({"fixed_pool": 64, "replay_envs": 2}, "replay_envs=2: expected 0"),
+    ],
+)
+def test_a_source_of_environments_says_what_it_needs(changes, expected):
+    config = tiny.get_config()
+    config.curriculum.update(changes)
+    with pytest.raises(ConfigError, match=f"curriculum.{expected}"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"replay_envs": 2},
+        {"fixed_pool": 64, "lifecycle": True, "replay_envs": 2},
+        {"source": "pool", "fixed_pool": 64},
+        {"source": "folder", "folder": "worlds"},
+        {"source": "adaptive"},
+    ],
+)
+def test_sources_that_have_what_they_need_are_fine(changes):
+    config = tiny.get_config()
+    config.curriculum.update(changes)
+    validate(config)
 
 
 def test_rows_must_divide_over_the_data_axes():
