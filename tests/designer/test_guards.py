@@ -99,7 +99,7 @@ def test_a_win_by_tools_is_replayed_in_its_own_words(pool):
         play = won(call, r"<answer>\boxed{2}</answer>")
         play.tools = shown
         plays.append([play])
-    reject_degenerate(Hosts(), pool, [tools, game], plays, [1, 2, 3, 4], 5)
+    reject_degenerate(Hosts(), pool, [tools, game], plays, [1, 2, 3, 4], 5, GuardSettings())
     assert tools.stage == "degenerate"
     assert game.accepted  # in a game the box alone is said, which opens nothing here
 
