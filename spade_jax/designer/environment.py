@@ -88,6 +88,7 @@ class Environment(msgspec.Struct):
         self.repairs += 1
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
+        self.audit, self.leaked = None, False
 
     def excuse(self, stage: str, reason: str) -> None:
         """Rejects for what the designer did not write, which it is neither paid nor blamed for."""
