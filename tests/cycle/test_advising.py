@@ -251,7 +251,7 @@ def test_a_world_that_the_model_finds_broken_is_paid_less(pool, word, cost):
         played = {"plain": [[void, play_of("moss", "fern")], [void], [play_of("x")]]}
         judge_new(rooms, [new, silent], [new, silent, old], played, progress)
         (request,) = rooms.requests
-        assert "[game] say am" in prompt_of(request) and "[player] fern" in prompt_of(request)
+        assert "[environment] say am" in prompt_of(request) and "[agent] fern" in prompt_of(request)
         assert new.judgement == (word if word in ("works", BROKEN) else "unknown")
         assert silent.judgement is None and old.judgement is None
         assert advice_metrics(rooms, [new, silent], [])["judge/unknown"] == (word == "so-so")
