@@ -14,7 +14,7 @@ Differs    The corpus: documentation of the installed Python packages (`machine`
            where the published run draws from a large one. Another one, as lines of JSON:
            --config.grounding.sources="('jsonl:PATH',)"
            The hint: the Designer writes it with the source, so that it has no temperature and no
-           tokens of its own (published: 0.3 and 4,096; --config.hints.source=self has both).
+           tokens of its own (published: 0.3 and 4,096).
            16 plays per environment and arm, where the published run has 8 without the hint: there
            192 / 24 follows from its batch of 192 trajectories, here the batch follows from this.
            The guards, all of which are ours: they replay what won on 16 other seeds.
