@@ -13,8 +13,6 @@ Time       not run yet: docs/pods.md estimates a step
 Differs    The corpus: documentation of the installed Python packages (`machine`, 1,694 documents),
            where the published run draws from a large one. Another one, as lines of JSON:
            --config.grounding.sources="('jsonl:PATH',)"
-           The hint: the Designer writes it with the source, so that it has no temperature and no
-           tokens of its own (published: 0.3 and 4,096).
            16 plays per environment and arm, where the published run has 8 without the hint: there
            192 / 24 follows from its batch of 192 trajectories, here the batch follows from this.
            The guards, all of which are ours: they replay what won on 16 other seeds.
@@ -36,6 +34,7 @@ def get_config(size: str = sizes.PUBLISHED):
     c.warm_start.steps = 0  # the public model follows the prompts as it is
     c.warm_start.designs = c.warm_start.episodes = 1
     c.grounding.sources = ("machine",)
+    c.hints.source = "self"
     c.designer.guards = ("replay", "guesses", "partial_credit")
     c.designer.replay_seeds = 16
     c.designer.top_k = c.agent.top_k = 20

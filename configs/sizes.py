@@ -37,9 +37,13 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
         "curriculum.num_envs": 6,
         "curriculum.max_attempts": 2,
         "designer.max_new_tokens": 96,
+        "designer.self_judge_tokens": 16,
+        "hints.source": "inline",  # this model learns to write no other hints
+        "hints.max_new_tokens": 32,
+        "audit.max_new_tokens": 16,
         "agent.plays_per_env": 2,
         "agent.hint_plays_per_env": 2,
-        "agent.max_new_tokens": 8,
+        "agent.max_new_tokens": 16,
         "agent.max_turns": 12,
         **{
             f"sampler.{role}.{key}": value
@@ -64,6 +68,15 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 
+# What a size changes besides where the recipe is of a domain.
+OF_DOMAIN: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("tiny", "tool_use"): {
+        "grounding.sources": ("bundled:tool_use",),
+        "eval.episodes": 0,  # there are no held-out tasks with tools
+        "eval.greedy": 0,
+    },
+}
+
 
 def fit(config: ConfigDict, size: str) -> ConfigDict:
     """The recipe at a size. Raises ValueError for one that is not known."""
@@ -72,4 +85,5 @@ def fit(config: ConfigDict, size: str) -> ConfigDict:
         raise ValueError(f"size {size!r} of the recipe: expected {known}, or none as published")
     with config.ignore_type():
         config.update_from_flattened_dict(SIZES[size])
+        config.update_from_flattened_dict(OF_DOMAIN.get((size, config.curriculum.domain), {}))
     return config

@@ -55,9 +55,12 @@ STUDY = Sweep(
 
 # What the paper takes away from its 30B games recipe, one at a time.
 ABLATIONS = (
-    "no corpus", "no memory", "no designer training no memory", "two skills",
-    "solve rate",
+    "no corpus", "no memory", "no designer training no memory", "fixed pool", "two skills",
+    "learning potential", "solve rate",
 )  # fmt: skip
+BASELINES = "fixed_pool_qwen3_30b_a3b", "fixed_pool_sliding_window", "fixed_pool_learning_potential"
+
+REWARDS = "blend", "regret", "plateau", "learning_potential", "micro_lp", "regret_var"
 
 SWEEPS: Mapping[str, Sweep] = {
     "single": Sweep(config="configs/tiny.py", arms={"run": {}}),
@@ -75,12 +78,22 @@ SWEEPS: Mapping[str, Sweep] = {
     ),
     "rewards": Sweep(
         config="configs/tiny.py",
-        arms={name: {"designer.reward": name} for name in ("blend", "regret", "plateau")},
+        arms={name: {"designer.reward": name} for name in REWARDS},
         seeds=(0, 1, 2),
     ),
     "paper_ablations": Sweep(
         config="configs/games_qwen3_30b_a3b.py",
         arms=dict.fromkeys(("full", *ABLATIONS), {}),
         recipes={arm: f"configs/ablations/{arm.replace(' ', '_')}.py" for arm in ABLATIONS},
+    ),
+    "baselines": Sweep(
+        config="configs/games_qwen3_30b_a3b.py",
+        arms=dict.fromkeys(("self-play", *BASELINES), {}),
+        recipes={arm: f"configs/{arm}.py" for arm in BASELINES},
+    ),
+    "tool_use": Sweep(
+        config="configs/tool_use_qwen3_4b.py",
+        arms=dict.fromkeys(("4b", "8b", "30b_a3b"), {}),
+        recipes={size: f"configs/tool_use_qwen3_{size}.py" for size in ("8b", "30b_a3b")},
     ),
 }

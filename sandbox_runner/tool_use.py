@@ -109,7 +109,7 @@ class ToolUseEnv:
         if type(self).execute_tool is ToolUseEnv.execute_tool:
             for name in self._tools:
                 if not callable(getattr(self, f"tool_{name}", None)):
-                    raise EnvError("contract", f"_tools names {name!r:.80}, but no method tool_")
+                    raise EnvError("contract", f"_tools has {name!r:.80}, without a tool_ method")
         return [
             {
                 "type": "function",
@@ -146,6 +146,8 @@ class ToolUseEnv:
             inspect.signature(method).bind(**arguments)
         except TypeError as error:
             raise _WrongCall(f"{name}: {error}") from None
+        except ValueError:  # some built-in functions do not tell theirs
+            pass
         try:
             result = method(**arguments)
             if isinstance(result, str):

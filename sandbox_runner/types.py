@@ -25,7 +25,7 @@ class Limits:
     process_cpu: float = 600.0  # whole life of a child; a kernel limit
     sleep_wall: float = 2.0
     call_wall: float = 300.0
-    observation_bytes: int = 64 * 1024
+    observation_bytes: int = 64 * 1024  # with the tools of a reset or the tool results of a step
     memory_bytes: int = 256 * MEBIBYTE  # on top of what the preloaded modules take
     print_bytes: int = 10_000_000
     total_bytes: int = 0  # memory of all children together; 0 for half of the machine's

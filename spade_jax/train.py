@@ -53,9 +53,8 @@ def iteration(
     judge_new(rooms, fresh, played, episodes, progress)
     measure(rooms, live, progress)
     due = due_designs(records.designs, step, config)
-    known = Memory.from_json(records.memory, rooms.memory_settings).records
-    note_novelty(fresh, known)
-    before, records.averages = records.averages, pay(rooms, due, known, records.averages)
+    note_novelty(fresh, Memory.from_json(records.memory, rooms.memory_settings).records)
+    before, records.averages = records.averages, pay(rooms, due, records.averages)
     rooms.rest("agent")
     rooms.hosts.agree("the step", step)  # before devices wait for each other, without a deadline
     with progress.phase("update"):

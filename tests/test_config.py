@@ -39,6 +39,11 @@ from spade_jax.config import ConfigError, validate
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
         ("curriculum.domain", "chess", "one of games, tool_use"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
+        ("curriculum.source", "thin air", "one of adaptive, designer, folder, pool"),
+        ("curriculum.folder", "worlds", "nothing, as curriculum.source=designer"),
+        ("curriculum.lifecycle", True, "False, as no pool persists"),
+        ("curriculum.lifecycle_band", (0.9, 0.1), "two rising returns"),
+        ("curriculum.adaptive.promote", 1.5, r"in \[0, 1\]"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
         ("designer.top_p", 0.0, "above 0 up to 1"),
@@ -82,7 +87,7 @@ def test_skills_are_of_the_library_s_domain_where_it_warms_the_run_up():
     config.curriculum.domain = "tool_use"
     with pytest.raises(ConfigError, match="curriculum.skills=.*skills of curriculum.domain=tool"):
         validate(config)
-    config.warm_start.steps = 0
+    config.warm_start.steps = config.eval.episodes = config.eval.greedy = 0
     validate(config)
 
 
@@ -91,6 +96,23 @@ def test_a_new_model_that_learns_tool_use_is_not_scored_on_games(key):
     config = tiny_tool_use.get_config()
     config.eval[key] = 2
     with pytest.raises(ConfigError, match=f"eval.{key}=2: expected 0: held-out"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    "changes,expected",
+    [
+        ({"source": "pool"}, "fixed_pool=0: expected at least curriculum.num_envs=24"),
+        ({"source": "folder"}, "folder='': expected a folder"),
+        ({"source": "folder", "fixed_pool": 64}, "fixed_pool=64: expected 0"),
+        ({"source": "adaptive", "replay_envs": 2}, "replay_envs=2: expected 0"),
+        ({"fixed_pool": 64, "replay_envs": 2}, "replay_envs=2: expected 0"),
+    ],
+)
+def test_a_source_of_environments_says_what_it_needs(changes, expected):
+    config = tiny.get_config()
+    config.curriculum.update(changes)
+    with pytest.raises(ConfigError, match=f"curriculum.{expected}"):
         validate(config)
 
 
@@ -121,6 +143,22 @@ def test_an_answer_of_the_model_itself_fits_its_context():
     config.hints.source = "self"
     with pytest.raises(ConfigError, match="hints.max_new_tokens=256: .* sampler.designer.max_len"):
         validate(config)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"replay_envs": 2},
+        {"fixed_pool": 64, "lifecycle": True, "replay_envs": 2},
+        {"source": "pool", "fixed_pool": 64},
+        {"source": "folder", "folder": "worlds"},
+        {"source": "adaptive"},
+    ],
+)
+def test_sources_that_have_what_they_need_are_fine(changes):
+    config = tiny.get_config()
+    config.curriculum.update(changes)
+    validate(config)
 
 
 def test_rows_must_divide_over_the_data_axes():

@@ -100,8 +100,8 @@ def test_malformed_replies_are_counted_among_those_of_tool_use():
 def test_cut_and_repaired_designs_are_counted_among_their_kind():
     attempts = [
         environment("a"), environment("b", stage="cut"), environment("c", stage="context"),
-        environment("d", first_stage="leak", repairs=1),
-        environment("e", first_stage="leak", repairs=2, stage="leak"),
+        environment("d", first_stage="leak", repaired=1),
+        environment("e", first_stage="leak", repaired=2, stage="leak"),
     ]  # fmt: skip
     found = statistics.designs(attempts)
     assert found["designer/cut_fraction"] == pytest.approx(2 / 5)

@@ -323,7 +323,7 @@ def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path)
     shown = [record for record in records if record["first_stage"]]
     asked = [record for record in records if record["stage"] is None]
     assert asked and all(record["audit"] and record["judgement"] for record in asked)
-    assert shown and all(record["repairs"] == 1 and record["trained"] for record in shown)
+    assert shown and all(record["repaired"] == 1 and record["trained"] for record in shown)
     assert {record["reward"] for record in shown} <= {-0.2, 0.0}
     trained = [name for row in rows for name in row if name.startswith("designer/return_slow/")]
     assert trained and all(0 <= row.get("agent/well_formed_fraction", 0) <= 1 for row in rows)

@@ -49,13 +49,12 @@ class Archived(msgspec.Struct):
 
 
 def keep(archive: Sequence[Archived], retired: Sequence[Archived], size: int) -> list[Archived]:
-    """The archive with those newly retired, oldest first, at most `size` of them: of the win rates
-    that most have, the oldest goes."""
+    """The archive with those newly retired, oldest first, at most `size` of them: the oldest goes
+    whose win rate is of the commonest ones."""
     kept = [*archive, *retired]
     while len(kept) > size:
         bins = [_bin(each.win_rate) for each in kept]
-        crowded = max(range(BINS), key=bins.count)
-        del kept[bins.index(crowded)]
+        del kept[bins.index(max(bins, key=bins.count))]
     return kept
 
 

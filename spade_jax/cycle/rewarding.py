@@ -26,15 +26,11 @@ def due_designs(designs: Sequence[Environment], step: int, config: ConfigDict) -
 
 
 def pay(
-    rooms: Rooms,
-    due: Sequence[Environment],
-    known: Sequence[Record],
-    averages: Mapping[str, SkillAverages],
+    rooms: Rooms, due: Sequence[Environment], averages: Mapping[str, SkillAverages]
 ) -> dict[str, SkillAverages]:
     """Gives every due design its reward.
 
     Args:
-        known: the memory before this step, for the price of repetition (ours).
         averages: of the skills, before the plays of these designs.
 
     Returns:
@@ -47,15 +43,12 @@ def pay(
     speeds = rooms.config.designer.average_fast, rooms.config.designer.average_slow
     averages = updated_averages(averages, returns, *speeds)
     for design in due:
-        design.reward, design.trained = raw_reward(rooms, design, known, averages), True
+        design.reward, design.trained = raw_reward(rooms, design, averages), True
     return averages
 
 
 def raw_reward(
-    rooms: Rooms,
-    environment: Environment,
-    known: Sequence[Record],
-    averages: Mapping[str, SkillAverages],
+    rooms: Rooms, environment: Environment, averages: Mapping[str, SkillAverages]
 ) -> float | None:
     """The designer's raw reward (paper, section 4); None leaves the design out of the update.
 
@@ -82,18 +75,18 @@ def raw_reward(
     reward = REWARDS[designer.reward](plays, rooms.reward_settings)
     if designer.reward == "blend" and reward < 0:
         return None
-    if designer.coverage_bonus and environment.novelty is not None:
-        reward += designer.coverage_bonus * environment.novelty
     if environment.judgement == BROKEN:
         reward -= designer.self_judge_cost
-    return reward - designer.repeat_cost * repeat_share(environment, known, REPEAT_WINDOW)
+    reward += designer.coverage_bonus * (environment.novelty or 0.0)
+    return reward - designer.repeat_cost * (environment.repetition or 0.0)
 
 
 def note_novelty(fresh: Sequence[Environment], known: Sequence[Record]) -> None:
-    """What new, accepted designs add to the memory as it was before them."""
+    """How new, accepted designs stand to the memory as it was before them (ours)."""
     for design in fresh:
         if design.accepted:
             design.novelty = novelty(design, known, REPEAT_WINDOW)
+            design.repetition = repeat_share(design, known, REPEAT_WINDOW)
 
 
 def _rejection(design: Environment) -> str | None:

@@ -62,16 +62,16 @@ def coverage(records: Sequence[Record]) -> dict[str, float]:
     cells = [_cell_of(record) for record in records[-RECENT:]]
     if not cells:
         return {}
-    axes = {f"{axis}_entropy": entropy(values)
-            for axis, values in zip(Cell._fields, zip(*cells, strict=True), strict=True)}
-    return {**axes, "cell_entropy": entropy(cells)}
+    axes = zip(Cell._fields, zip(*cells, strict=True), strict=True)
+    found = {f"{axis}_entropy": entropy(values) for axis, values in axes}
+    return {**found, "cell_entropy": entropy(cells)}
 
 
 def entropy(labels: Sequence[object]) -> float:
     """Entropy of the labels' shares, nats."""
     shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
-    return float(-np.sum(shares * np.log(shares)))
+    return float(np.sum(shares * -np.log(shares)))
 
 
 def _cell_of(record: Record) -> Cell:
-    return cell(record.family, record.knob, record.length or len(record.source))
+    return cell(record.family, record.knob, record.characters)

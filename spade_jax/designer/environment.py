@@ -33,9 +33,9 @@ class Environment(msgspec.Struct):
         trained: its delay is over: it was part of an update, or left out for good.
         first_stage: where the first answer was rejected, if the designer was then asked to repair
             it. `trajectory` and `reward` are that answer's, all else is the last one's.
-        repairs: answers after the first.
-        novelty: share of the skill's records at its birth that were of another kind, in [0, 1];
-            None before it was accepted and played.
+        repaired: answers after the first, each after a rejection.
+        novelty, repetition: shares of the skill's records at its birth that were of another kind,
+            and of its family and knob, in [0, 1]; None before it was accepted and played.
         behaviour: digest of what it answers to the sandbox's probes; empty before they were run.
         excused: it was rejected for what the designer did not write, so it is left out.
         leaked: its hint held the answers (`hints.check_leaks`).
@@ -64,8 +64,9 @@ class Environment(msgspec.Struct):
     reward: float | None = None
     trained: bool = False
     first_stage: str | None = None
-    repairs: int = 0
+    repaired: int = 0
     novelty: float | None = None
+    repetition: float | None = None
     behaviour: str = ""
     excused: bool = False
     leaked: bool = False
@@ -85,9 +86,10 @@ class Environment(msgspec.Struct):
     def reopen(self) -> None:
         """Forgets the rejection, for the answer of one more repair turn."""
         self.first_stage = self.first_stage or self.stage
-        self.repairs += 1
+        self.repaired += 1
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
+        self.knob, self.family, self.verbatim = None, None, False
         self.audit, self.leaked = None, False
 
     def excuse(self, stage: str, reason: str) -> None:

@@ -107,14 +107,15 @@ def constant_guesses(
     """So few answers that some of a few fixed action sequences wins on at least half of the
     seeds."""
     del plays
-    won = [any(reward is not None and reward > 0 for reward in seed)
-           for seed in zip(*endings, strict=True)]
-    share = sum(won) / len(won)
+    per_seed = list(zip(*endings, strict=True))
+    won = sum(any(reward is not None and reward > 0 for reward in seed) for seed in per_seed)
+    share, count = won / len(per_seed), len(scripts)
     if share < 0.5:
         return None
-    guesses = "one fixed action sequence wins" if len(scripts) == 1 else (
-        f"{len(scripts)} fixed action sequences together win")
-    return f"{guesses} on {share:.0%} of other seeds"
+    who = "one fixed action sequence wins"
+    if count > 1:
+        who = f"{count} fixed action sequences together win"
+    return f"{who} on {share:.0%} of other seeds"
 
 
 def permanent_credit(
@@ -131,7 +132,7 @@ def permanent_credit(
     paid = [reward for reward in rewards if reward is not None]
     low, high = min(paid), max(paid)
     if 0 < low == high < 1:
-        return f"each of {len(paid)} different ends pays {low:g}"
+        return f"each of {len(paid)} ends pays {low:g}"
     if len(paid) == len(rewards) and 0 < low < 1:
         return f"none of {len(paid)} plays loses: they pay from {low:g} to {high:g}"
     return None

@@ -31,7 +31,7 @@ class Record(msgspec.Struct, frozen=True):
         document_id: of the grounding document, or None.
         knob: the difficulty constant, or None.
         family: the seed family it resembles, or None.
-        length: characters of the whole source.
+        length: characters of the whole source; 0: unknown.
         tools: tools that it offers to the agent.
         behaviour: digest of what it answers to the sandbox's probes, or empty.
     """
@@ -47,6 +47,11 @@ class Record(msgspec.Struct, frozen=True):
     length: int = 0
     tools: int = 0
     behaviour: str = ""
+
+    @property
+    def characters(self) -> int:
+        """Of the whole source, as far as it is known."""
+        return self.length or len(self.source)
 
 
 class Negative(NamedTuple):
@@ -174,7 +179,7 @@ class Memory:
         low, high = self._settings.band
         stats["positive"] = sum(low <= record.win_rate <= high for record in records)
         stats["negative"] = len(self._negatives(records))
-        stats["length_median"] = statistics.median(len(record.source) for record in records)
+        stats["length_median"] = statistics.median(record.characters for record in records)
         families = Counter(record.family for record in records if record.family is not None)
         if families:
             shares = np.array(list(families.values())) / families.total()

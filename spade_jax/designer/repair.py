@@ -59,7 +59,7 @@ class Conversations:
             )  # fmt: skip
             said = (*self._said[design.name], Message("assistant", design.reply))
             self._said[design.name] = (*said, Message("user", complaint))
-            seed = seed_of(f"{design.name} repair {design.repairs + 1}")
+            seed = seed_of(f"{design.name} repair {design.repaired + 1}")
             tasks.append(Task(complaint, 0, seed, play_settings(self._settings), said))
         answered = []
         for design, episode in zip(

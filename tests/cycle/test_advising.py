@@ -135,9 +135,9 @@ def test_without_a_hint_the_design_is_rejected_and_its_designer_excused(pool, an
         advise(rooms, [design], progress)
         assert design.stage == "hint" and reason in design.reason
         rooms.config.designer.train_invalid = True
-        assert raw_reward(rooms, design, [], AVERAGES) is None
+        assert raw_reward(rooms, design, AVERAGES) is None
         design.first_stage = "load"  # repaired, and its first source is still its own
-        paid = raw_reward(rooms, design, [], AVERAGES)
+        paid = raw_reward(rooms, design, AVERAGES)
         assert paid == rooms.config.designer.invalid_reward
 
 
@@ -175,7 +175,7 @@ def test_a_hint_that_holds_the_answers_leaks(pool, on_leak, source):
         else:
             assert design.stage == "hint_leak" and "amber" in design.reason
             rooms.config.designer.train_invalid = True
-            paid = raw_reward(rooms, design, [], AVERAGES)
+            paid = raw_reward(rooms, design, AVERAGES)
             assert paid == (rooms.config.designer.invalid_reward if source == "inline" else None)
 
 
@@ -256,9 +256,9 @@ def test_a_world_that_the_model_finds_broken_is_paid_less(pool, word, cost):
         assert silent.judgement is None and old.judgement is None
         assert advice_metrics(rooms, [new, silent], [])["judge/unknown"] == (word == "so-so")
         new.hint_returns, new.windows = [1.0, 1.0], [[0.0, 1.0]]
-        judged = raw_reward(rooms, new, [], AVERAGES)
+        judged = raw_reward(rooms, new, AVERAGES)
         new.judgement = None
-        assert judged == pytest.approx(raw_reward(rooms, new, [], AVERAGES) - cost)
+        assert judged == pytest.approx(raw_reward(rooms, new, AVERAGES) - cost)
 
 
 def test_the_servers_model_plays_new_worlds_once_and_its_returns_are_kept(pool):

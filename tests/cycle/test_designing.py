@@ -95,7 +95,8 @@ def designed(pool, answer, repair_turns, names=("a",), phases=None, **more):
     config.designer.repair_turns = repair_turns
     engine = Speaker(answer, **more)
     rooms = SimpleNamespace(
-        config=config, engines={"designer": engine}, language=SimpleNamespace(chat=Letters()),
+        config=config, engines={"designer": engine},
+        language=SimpleNamespace(chats={"designer": Letters()}),
         prompts=Prompts("chat"), design_settings=DesignSettings(1.0, 10**5, 25, 2000), pool=pool,
         matcher=SkillMatcher([(SEED_ENV.skill, "press", SEED_ENV.source)]),
         warm=SimpleNamespace(sources=frozenset()),
@@ -111,14 +112,14 @@ def mends_itself(prompt):
 def test_without_repair_turns_a_rejection_stays(pool):
     phases = Phases()
     (draft,), engine = designed(pool, mends_itself, 0, phases=phases)
-    assert (draft.stage, draft.first_stage, draft.repairs) == ("parse", None, 0)
+    assert (draft.stage, draft.first_stage, draft.repaired) == ("parse", None, 0)
     assert len(engine.heard) == 1 and phases.names == ["design", "validate"]
 
 
 def test_a_repaired_design_lives_and_its_first_answer_is_what_is_trained(pool):
     (draft,), engine = designed(pool, mends_itself, 2)
     assert draft.accepted and draft.source.strip() == SEED_ENV.source.strip()
-    assert (draft.first_stage, draft.repairs, draft.hint) == ("parse", 1, SEED_ENV.hint)
+    assert (draft.first_stage, draft.repaired, draft.hint) == ("parse", 1, SEED_ENV.hint)
     assert draft.family == "press" and draft.behaviour and draft.born == 7
     trained = [t for t, m in zip(draft.trajectory.tokens, draft.trajectory.mask, strict=True) if m]
     assert Letters().decode(trained) == NO_CODE.removesuffix("<end>")
@@ -129,7 +130,7 @@ def test_a_repaired_design_lives_and_its_first_answer_is_what_is_trained(pool):
 
 def test_every_repair_turn_sees_the_whole_conversation_and_a_seed_of_its_own(pool):
     (draft,), engine = designed(pool, lambda prompt: NO_CODE, 2)
-    assert (draft.stage, draft.first_stage, draft.repairs) == ("parse", "parse", 2)
+    assert (draft.stage, draft.first_stage, draft.repaired) == ("parse", "parse", 2)
     assert [prompt.count(COMPLAINT) for prompt, _ in engine.heard] == [0, 1, 2]
     assert engine.heard[2][0].startswith(engine.heard[1][0])
     assert len({seed for _, seed in engine.heard}) == 3
@@ -142,7 +143,7 @@ def test_only_rejected_designs_are_asked_again(pool):
     answer.calls = [False, True]
     drafts, engine = designed(pool, answer, 1, names=("a", "b"))
     assert [draft.accepted for draft in drafts] == [True, True]
-    assert [draft.repairs for draft in drafts] == [0, 1]
+    assert [draft.repaired for draft in drafts] == [0, 1]
     assert len(engine.heard) == 3 and drafts[1].first_stage == "parse"
 
 
@@ -151,16 +152,16 @@ def test_a_repair_that_is_rejected_too_is_known_by_its_own_stage(pool):
         return GOOD.replace("Hint:", "Help:") if COMPLAINT in prompt else NO_CODE
 
     (draft,), _ = designed(pool, answer, 1)
-    assert (draft.stage, draft.first_stage, draft.repairs) == ("hint", "parse", 1)
+    assert (draft.stage, draft.first_stage, draft.repaired) == ("hint", "parse", 1)
 
 
 def test_an_answer_that_was_cut_is_not_asked_for_again(pool):
     (draft,), engine = designed(pool, lambda prompt: "and so on and", 3)
-    assert (draft.stage, draft.first_stage, draft.repairs) == ("cut", None, 0)
+    assert (draft.stage, draft.first_stage, draft.repaired) == ("cut", None, 0)
     assert len(engine.heard) == 1
 
 
 def test_where_there_is_no_room_for_a_repair_the_rejection_stays(pool):
     (draft,), engine = designed(pool, mends_itself, 1, room=650)
-    assert (draft.stage, draft.first_stage, draft.repairs) == ("parse", None, 0)
+    assert (draft.stage, draft.first_stage, draft.repaired) == ("parse", None, 0)
     assert len(engine.heard) == 1 and len(engine.heard[0][0]) < 650

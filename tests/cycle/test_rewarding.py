@@ -51,7 +51,7 @@ def test_a_delay_of_one_step_pays_at_birth_and_of_the_interval_at_its_end():
 
 
 def test_a_rejected_answer_is_due_at_once_also_when_it_was_repaired():
-    rejected, mended = design("r", stage="leak"), design("m", first_stage="leak", repairs=1)
+    rejected, mended = design("r", stage="leak"), design("m", first_stage="leak", repaired=1)
     assert due_at([rejected, design("a"), mended], 0) == ["r", "m"]
 
 
@@ -59,8 +59,8 @@ def test_the_last_step_pays_what_is_left():
     assert due_at([design("a", born=8), design("b", born=9)], 9) == ["a", "b"]
 
 
-def paid(made, known=(), averages=None, **designer):
-    pay(rooms(**designer), [made], known, averages or {})
+def paid(made, **designer):
+    pay(rooms(**designer), [made], {})
     assert made.trained
     return made.reward
 
@@ -92,8 +92,8 @@ def test_a_blend_below_zero_leaves_the_design_out():
         ({"faults": 1}, False, -0.5),
         ({"hint_returns": []}, True, None),  # no valid play of an arm
         ({"trajectory": Trajectory()}, True, None),  # its prompt did not fit
-        ({"first_stage": "leak", "repairs": 1}, False, None),  # mended, but not by this answer
-        ({"first_stage": "leak", "repairs": 1}, True, -0.2),
+        ({"first_stage": "leak", "repaired": 1}, False, None),  # mended, but not by this answer
+        ({"first_stage": "leak", "repaired": 1}, True, -0.2),
         ({"first_stage": "off_skill", "stage": "leak"}, True, 0.0),
     ],
 )
@@ -106,9 +106,8 @@ def test_the_averages_are_those_with_the_plays_of_all_due_designs_of_the_skill()
     one, two = design("a", [1], [1, 1], [0, 0]), design("b", [1], [1, 1])
     other, faulty = design("c", [1], [0], skill="t"), design("f", [1], [1], faults=1)
     before = {"s": SkillAverages(0.5, 0.25)}
-    after = pay(
-        rooms(reward="learning_potential"), [one, two, other, faulty], (), before
-    )  # new value of s: 4 wins of 6 plays
+    after = pay(rooms(reward="learning_potential"), [one, two, other, faulty], before)
+    # the new value of s: 4 wins of 6 plays
     slow = 0.85 * 2 / 3 + 0.15 * 0.25
     assert after["s"].slow == pytest.approx(slow)
     assert after["s"].fast == pytest.approx(0.98 * 2 / 3 + 0.02 * 0.5)
@@ -121,23 +120,23 @@ def test_repetition_costs_and_novelty_pays():
     def known(knob):
         return Record("", "s", 0.5, 0.1, 0, knob=knob, family="f", length=20)
 
-    records = [known(8), known(8), known(40), known(90)]
     made = design("d", [1, 1], [0, 0], knob=8, family="f")
-    note_novelty([made], records)
-    assert made.novelty == 0.5
-    assert paid(made, records, reward="regret") == 1.0
-    assert paid(made, records, reward="regret", coverage_bonus=0.2) == pytest.approx(1.1)
-    assert paid(made, records, reward="regret", repeat_cost=0.2) == pytest.approx(0.9)
+    note_novelty([made], [known(8), known(9), known(40), known(90)])
+    assert (made.novelty, made.repetition) == (0.5, 0.25)  # 9 is in the bin, but not within 10%
+    assert paid(made, reward="regret") == 1.0
+    assert paid(made, reward="regret", coverage_bonus=0.2) == pytest.approx(1.1)
+    assert paid(made, reward="regret", repeat_cost=0.2) == pytest.approx(0.95)
 
 
 def test_novelty_is_noted_for_accepted_designs_only():
     accepted, rejected = design("a"), design("r", stage="leak")
     note_novelty([accepted, rejected], ())
-    assert (accepted.novelty, rejected.novelty) == (1.0, None)
+    assert (accepted.novelty, accepted.repetition) == (1.0, 0.0)
+    assert (rejected.novelty, rejected.repetition) == (None, None)
 
 
 def test_what_rewards_depend_on_survives_a_checkpoint():
-    made = design("d", [1, 0], [0], [1], first_stage="leak", repairs=2, novelty=0.25,
+    made = design("d", [1, 0], [0], [1], first_stage="leak", repaired=2, novelty=0.25,
                   behaviour="ab12")  # fmt: skip
     records = Records(designs=[made], averages={"s": SkillAverages(0.5, 0.25)})
     assert msgspec.json.decode(msgspec.json.encode(records), type=Records) == records
@@ -146,5 +145,5 @@ def test_what_rewards_depend_on_survives_a_checkpoint():
 def test_rewards_need_nothing_but_what_they_are_given():
     made = design("d", [1], [0])
     settings = rooms(reward="learning_potential")
-    first = raw_reward(settings, made, (), {"s": SkillAverages(0, 0.4)})
-    assert first == raw_reward(settings, made, (), {"s": SkillAverages(0, 0.4)}) == 0.4
+    first = raw_reward(settings, made, {"s": SkillAverages(0, 0.4)})
+    assert first == raw_reward(settings, made, {"s": SkillAverages(0, 0.4)}) == 0.4

@@ -99,7 +99,7 @@ def test_a_win_by_tools_is_replayed_in_its_own_words(pool):
         play = won(call, r"<answer>\boxed{2}</answer>")
         play.tools = shown
         plays.append([play])
-    reject_degenerate(Hosts(), pool, [tools, game], plays, [1, 2, 3, 4], 5)
+    reject_degenerate(Hosts(), pool, [tools, game], plays, [1, 2, 3, 4], 5, GuardSettings())
     assert tools.stage == "degenerate"
     assert game.accepted  # in a game the box alone is said, which opens nothing here
 
@@ -184,8 +184,8 @@ def test_guesses_win_together_where_any_of_them_does():
 @pytest.mark.parametrize(
     "rewards,replayed,why",
     [
-        ([0.5, 0.5], [0.5, 0.5], "each of 4 different ends pays 0.5"),
-        ([0.5, 0.5], [0.5, None], "each of 3 different ends pays 0.5"),  # not ended: no other pay
+        ([0.5, 0.5], [0.5, 0.5], "each of 4 ends pays 0.5"),
+        ([0.5, 0.5], [0.5, None], "each of 3 ends pays 0.5"),  # not ended: no other pay
         ([0.3, 1.0], [0.6, 0.3], "none of 4 plays loses: they pay from 0.3 to 1"),
         ([0.3, 1.0], [0.6, None], None),  # an open end is a loss
         ([0.5, 0.5], [0.0, 0.5], None),  # a replay loses
@@ -209,7 +209,7 @@ def test_partial_credit_for_any_answer_is_degenerate(pool):
     source = THREE_DOORS.replace("float(won)", "1.0 if won else 0.4")
     plays = [ended(0.4, r"\boxed{z}"), ended(0.4, r"\boxed{y}")]
     bad = judged(pool, source, plays, "partial_credit")
-    assert bad.reason == "each of 10 different ends pays 0.4"
+    assert bad.reason == "each of 10 ends pays 0.4"
     plays.append(won(r"\boxed{a}"))
     assert "none of 15 plays loses" in judged(pool, source, plays, "partial_credit").reason
 

@@ -172,6 +172,11 @@ def test_coverage_counts_what_the_records_span():
                         "knobs": 2, "knob_median": 9, "knob_max": 9, "length_median": lengths[2]}
 
 
+def test_coverage_measures_whole_sources_though_the_memory_keeps_their_beginning():
+    memory = filled([record(0, source="name " * 500, length=2500)], snippet=100)
+    assert memory.coverage()["length_median"] == 2500
+
+
 def test_coverage_counts_tools_and_behaviours_where_there_are_any():
     coverage = filled([
         record(0, tools=3, behaviour="a1"),

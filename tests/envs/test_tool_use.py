@@ -85,7 +85,8 @@ def test_an_environment_with_tools_reads_replies_whole_and_answers_in_messages(p
     broken = answer(call("buy", "ink") + "<tool_call>{</tool_call>")
     assert broken.malformed and broken.text is None and len(broken.before) == 2
     assert answer("<think>" + DONE).malformed  # a thought that never ends says nothing
-    assert answer(DONE) == Feedback("Buy paper.")
+    both = answer(call("price", "ink") + DONE)
+    assert both == Feedback("Buy paper.", before=(Message("tool", "3"),))
     assert answer(DONE) == Feedback("The request is not fulfilled.", terminated=True)
     pool.close([session])
 

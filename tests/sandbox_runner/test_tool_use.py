@@ -244,6 +244,8 @@ def test_a_tool_needs_its_method_and_its_declaration(bank):
     assert "no tool named 'hidden'" in bank.step(call("hidden", "{}"))[0]
     bank.tool_hidden = lambda: "secret"
     assert "no tool named 'hidden'" in bank.step(call("hidden", "{}"))[0]
+    bank._tools["most"], bank.tool_most = {}, max
+    assert "most raised TypeError: max expected" in bank.step(call("most", "{}"))[0]
     bank._tools["gone"] = {}
     with pytest.raises(EnvError, match="'gone'") as caught:
         bank.get_tools()

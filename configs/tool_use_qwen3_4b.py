@@ -1,0 +1,41 @@
+"""SPADE's tool-use recipe on Qwen3-4B-Instruct-2507, with the published settings.
+
+Command    python -m spade_jax.main --config=configs/tool_use_qwen3_4b.py --workdir=runs/tools_4b
+           on every host of the slice, with the model as in configs/games_qwen3_4b.py; at a laptop's
+           size with `:tiny` behind the file's name
+Hardware   as configs/games_qwen3_4b.py, which also says what to change for more chips
+Time       not run yet: docs/pods.md estimates a step
+Differs    as configs/games_qwen3_4b.py. Who audits: the model itself, which costs no server; an
+           external one with --config.audit.source=external and `remote.*` (docs/advice.md).
+           Three active skills per regeneration, as in games: published is only that they rotate.
+"""
+
+from configs import games_qwen3_4b, sizes
+
+SKILLS = (
+    "API orchestration",
+    "data retrieval",
+    "state modification",
+    "error recovery",
+    "tool selection",
+    "multi-step workflows",
+)
+
+
+def get_config(size: str = sizes.PUBLISHED):
+    c = games_qwen3_4b.get_config()
+    c.steps = 500
+    c.grounding.max_words = 4000
+    c.curriculum.domain = "tool_use"
+    c.curriculum.skills = SKILLS
+    c.curriculum.num_envs = 16
+    c.curriculum.regen_interval = c.designer.delay = 32
+    c.designer.reward = "regret"
+    c.agent.hint_plays_per_env = 4
+    c.hints.max_new_tokens = 512
+    c.audit.enabled = True
+    c.audit.source = "self"
+    c.learner.kl = 0.005
+    c.learner.mask_truncated = True
+    c.learner.drop_zero_variance = True
+    return sizes.fit(c, size)
