@@ -295,6 +295,10 @@ OPTIONS = {
     "designer.guards": ("replay", "guesses", "partial_credit"),
     "designer.coverage_bonus": 0.1,
     "designer.repair_turns": 1,
+    "designer.self_judge": True,
+    "audit.enabled": True,
+    "audit.source": "self",
+    "hints.leak_check": True,
     "curriculum.difficulty_hints": True,
     "curriculum.regen_interval": 2,
     "designer.delay": 2,
@@ -317,6 +321,8 @@ def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path)
     assert undocumented({name for row in rows for name in row}) == set()
     records = [json.loads(f.read_text()) for f in (tmp_path / "whole/environments").glob("*.json")]
     shown = [record for record in records if record["first_stage"]]
+    asked = [record for record in records if record["stage"] is None]
+    assert asked and all(record["audit"] and record["judgement"] for record in asked)
     assert shown and all(record["repaired"] == 1 and record["trained"] for record in shown)
     assert {record["reward"] for record in shown} <= {-0.2, 0.0}
     trained = [name for row in rows for name in row if name.startswith("designer/return_slow/")]

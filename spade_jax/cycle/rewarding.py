@@ -57,8 +57,8 @@ def raw_reward(
     designer = rooms.config.designer
     if environment.trajectory.num_sampled() == 0:
         return None  # its prompt did not fit: not the designer's fault
-    if environment.excused:
-        return None
+    if environment.excused and environment.first_stage is None:
+        return None  # a repaired one still answers for its first source
     stage = _rejection(environment)
     if stage == "off_skill":
         return designer.off_skill_reward if designer.train_invalid else None

@@ -90,6 +90,7 @@ class Environment(msgspec.Struct):
         self.stage, self.reason, self.source, self.hint = None, "", "", ""
         self.shareable, self.behaviour = False, ""
         self.knob, self.family, self.verbatim = None, None, False
+        self.audit, self.leaked = None, False
 
     def excuse(self, stage: str, reason: str) -> None:
         """Rejects for what the designer did not write, which it is neither paid nor blamed for."""

@@ -245,7 +245,6 @@ def _read_key(variable: str) -> str:
 
 
 def _request(question: Question, settings: RemoteSettings) -> dict:
-    """A tool's result goes as the user's: without native calls no server knows another place."""
     values = {
         "max_tokens": question.max_new_tokens,
         "max_completion_tokens": question.max_new_tokens,
@@ -253,12 +252,23 @@ def _request(question: Question, settings: RemoteSettings) -> dict:
         "top_p": question.top_p,
         "seed": question.seed,
     }
-    messages = [
-        {"role": "user" if said.role == "tool" else said.role, "content": said.content}
-        for said in question.messages
-    ]
     chosen = {name: values[name] for name in settings.fields}
-    return {"model": settings.model, "messages": messages, **chosen}
+    return {"model": settings.model, "messages": _turns(question.messages), **chosen}
+
+
+def _turns(messages: Sequence[Message]) -> list[dict]:
+    """One message per turn, as many templates insist. Results of calls that were made in text are
+    the user's, in tags."""
+    turns: list[dict] = []
+    for said in messages:
+        role, text = said.role, said.content
+        if role == "tool":
+            role, text = "user", f"<tool_response>\n{text}\n</tool_response>"
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += f"\n{text}"
+        else:
+            turns.append({"role": role, "content": text})
+    return turns
 
 
 def _read(content: bytes) -> _Completion:

@@ -13,29 +13,33 @@ from spade_jax.remote.client import Question, RemoteModel, Reply
 from spade_jax.remote.errors import RemoteError
 from spade_jax.sampler import Request, Turn
 from spade_jax.text import Message
-from spade_jax.text.chat import after_reply, check_extension, check_opening
+from spade_jax.text.chat import Tools, after_reply, check_extension, check_opening, with_tools
 
 END = 0  # the id that ends a reply
 
 
 class Messages:
-    """A `ChatRenderer` whose vocabulary grows: the id of a message is its number here."""
+    """A `ChatRenderer` whose vocabulary grows: the id of a message is its number here.
+
+    Tools are told and called in text, as environments read calls: a server's own form of calls
+    would have to be turned back into that.
+    """
 
     stop_ids = truncate_suffix = (END,)
 
     def __init__(self) -> None:
         self._known = [Message("assistant", "")]
 
-    def open(self, messages: Sequence[Message]) -> list[int]:
+    def open(self, messages: Sequence[Message], tools: Tools = ()) -> list[int]:
         check_opening(messages)
-        return [self.id_of(message) for message in messages]
+        return [self.id_of(message) for message in with_tools("chatml", messages, tools)]
 
     def extend(self, messages: Sequence[Message]) -> list[int]:
         check_extension(messages)
         return [self.id_of(message) for message in messages]
 
     def resume(
-        self, row: Sequence[int], messages: Sequence[Message]
+        self, row: Sequence[int], messages: Sequence[Message], tools: Tools = ()
     ) -> tuple[int, list[int]]:
         return len(row), self.extend(after_reply(messages))
 

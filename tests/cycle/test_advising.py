@@ -17,13 +17,16 @@ from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
 from spade_jax.remote import RemoteEngine, open_remote
-from spade_jax.rl import RewardSettings
+from spade_jax.rl import RewardSettings, SkillAverages
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
+from tests.envs.test_tool_use import SHOP, call
 from tests.parallel.test_hosts import everywhere, groups
 from tests.remote.server import fails, says, serving
+from tests.test_metrics_docs import undocumented
 
 SKILL = "spatial reasoning"
+AVERAGES = {SKILL: SkillAverages(0.5, 0.5)}
 ECHO = '''
 class EchoEnv:
     def __init__(self, max_turns=4, **kwargs):
@@ -48,7 +51,7 @@ def pool():
 
 def recipe(server, **settings):
     config = tiny.get_config()
-    config.remote.update({"base_url": server.url, "model": "m", "retries": 0, "timeout_s": 5.0})
+    config.remote.update({"base_url": server.url, "model": "m", "retries": 0, "timeout_s": 30.0})
     for key, value in settings.items():
         section, field = key.split("__")
         config[section][field] = value
@@ -65,7 +68,7 @@ def advised(pool, answers, **settings):
             yield SimpleNamespace(
                 config=config, prompts=Prompts("chat"), pool=pool, hosts=Hosts(), server=model,
                 engines={"designer": own, "agent": own},
-                language=SimpleNamespace(chat=own.chat if own else None),
+                language=SimpleNamespace(chats={"designer": own.chat if own else None}),
                 reward_settings=RewardSettings(), requests=server.requests,
             )  # fmt: skip
 
@@ -132,7 +135,10 @@ def test_without_a_hint_the_design_is_rejected_and_its_designer_excused(pool, an
         advise(rooms, [design], progress)
         assert design.stage == "hint" and reason in design.reason
         rooms.config.designer.train_invalid = True
-        assert raw_reward(rooms, design, []) is None
+        assert raw_reward(rooms, design, AVERAGES) is None
+        design.first_stage = "load"  # repaired, and its first source is still its own
+        paid = raw_reward(rooms, design, AVERAGES)
+        assert paid == rooms.config.designer.invalid_reward
 
 
 def test_the_model_itself_writes_hints_and_audits_with_the_designers_engine(pool):
@@ -162,13 +168,14 @@ def test_a_hint_that_holds_the_answers_leaks(pool, on_leak, source):
     with advised(pool, [says(words)], **settings) as rooms:
         design = draft(hint=words)
         advise(rooms, [design], progress)
-        assert design.leaked and advice_metrics(rooms, [design], [])["hint/leaks"] == 1
+        metrics = advice_metrics(rooms, [design], [])
+        assert design.leaked and metrics["hint/leaks"] == 1 and undocumented(metrics) == set()
         if on_leak == "drop":
             assert design.accepted and design.hint == ""
         else:
             assert design.stage == "hint_leak" and "amber" in design.reason
             rooms.config.designer.train_invalid = True
-            paid = raw_reward(rooms, design, [])
+            paid = raw_reward(rooms, design, AVERAGES)
             assert paid == (rooms.config.designer.invalid_reward if source == "inline" else None)
 
 
@@ -223,6 +230,7 @@ def test_the_audit_rejects_what_can_not_be_solved(pool, answer, verdict, unknown
         assert {k: v for k, v in metrics.items() if k.startswith("audit/")} == {
             f"audit/{word}": word == verdict for word in ("solvable", "unsolvable", "unknown")
         }
+        assert undocumented(metrics) == set()
         assert "difficulty is no fault" in prompt_of(rooms.requests[0])
 
 
@@ -243,14 +251,14 @@ def test_a_world_that_the_model_finds_broken_is_paid_less(pool, word, cost):
         played = {"plain": [[void, play_of("moss", "fern")], [void], [play_of("x")]]}
         judge_new(rooms, [new, silent], [new, silent, old], played, progress)
         (request,) = rooms.requests
-        assert "[game] say am" in prompt_of(request) and "[player] fern" in prompt_of(request)
+        assert "[environment] say am" in prompt_of(request) and "[agent] fern" in prompt_of(request)
         assert new.judgement == (word if word in ("works", BROKEN) else "unknown")
         assert silent.judgement is None and old.judgement is None
         assert advice_metrics(rooms, [new, silent], [])["judge/unknown"] == (word == "so-so")
         new.hint_returns, new.windows = [1.0, 1.0], [[0.0, 1.0]]
-        judged = raw_reward(rooms, new, [])
+        judged = raw_reward(rooms, new, AVERAGES)
         new.judgement = None
-        assert judged == pytest.approx(raw_reward(rooms, new, []) - cost)
+        assert judged == pytest.approx(raw_reward(rooms, new, AVERAGES) - cost)
 
 
 def test_the_servers_model_plays_new_worlds_once_and_its_returns_are_kept(pool):
@@ -268,9 +276,26 @@ def test_the_servers_model_plays_new_worlds_once_and_its_returns_are_kept(pool):
         metrics = advice_metrics(rooms, [], live)
         assert metrics["yardstick/win_rate"] == metrics["yardstick/win_rate/spatial_reasoning"]
         assert metrics["yardstick/win_rate"] == pytest.approx(3 / 4)
+        assert undocumented(metrics) == set()
         measure(rooms, live, progress)
         assert len(rooms.requests) == 3 * 2
         assert DESIGNS.decode(DESIGNS.encode(live)) == live
+
+
+def test_the_servers_model_uses_tools_too(pool):
+    def answer(request):
+        said = [message["content"] for message in request["messages"]]
+        assert said[0].startswith("You may call") and '"price"' in said[0]
+        item = next(item for item in ("paper", "ink", "pen") if item in said[-1])
+        return says("<answer>done</answer>" if "bought" in said[-1] else call("buy", item))
+
+    with advised(pool, answer, yardstick__enabled=True, yardstick__plays=1) as rooms:
+        live = [draft(source=SHOP)]
+        measure(rooms, live, progress)
+        assert live[0].yardstick == [1.0]
+        replied = rooms.requests[1]["messages"][-1]
+        assert replied["role"] == "user"
+        assert "<tool_response>\nbought pen\n</tool_response>" in replied["content"]
 
 
 def test_a_play_without_an_answer_is_no_loss_and_asked_for_again(pool):
@@ -308,3 +333,4 @@ def test_each_process_asks_for_its_share_and_all_know_every_answer():
         assert one == other == ["works"] * 3 + ["broken", "works"]
         assert [len(rooms.requests) for rooms in processes] == [3, 2]
         assert metrics == same and metrics["remote/self/calls"] == 5
+        assert undocumented(metrics) == set()

@@ -85,6 +85,7 @@ class Server(ThreadingHTTPServer):
     `answers` gives for a request. Keeps the requests and their headers, by lower-case name."""
 
     daemon_threads = True
+    request_queue_size = 64  # connections that come at once
 
     def __init__(self, answers):
         super().__init__(("127.0.0.1", 0), Handler)

@@ -5,6 +5,7 @@ import dataclasses
 import sys
 import threading
 
+import circuitbreaker
 import pytest
 
 from spade_jax.remote import (
@@ -20,7 +21,7 @@ from spade_jax.remote import (
 from spade_jax.text import Message
 from tests.remote.server import closes, completion, fails, hangs, says, sends, serving
 
-SETTINGS = RemoteSettings("", "m", timeout_s=5.0, deadline_s=10.0, retries=0)
+SETTINGS = RemoteSettings("", "m", timeout_s=30.0, deadline_s=60.0, retries=0)
 
 
 def question(text="hello", **more):
@@ -48,7 +49,7 @@ def test_a_question_arrives_whole_and_its_answer_is_counted():
         assert answer == Reply("hi")
         (request,) = server.requests
         assert [(m["role"], m["content"]) for m in request["messages"]] == [
-            ("system", "s"), ("user", "u"), ("user", "t"),
+            ("system", "s"), ("user", "u\n<tool_response>\nt\n</tool_response>"),
         ]  # fmt: skip
         del request["messages"]
         assert request == {
@@ -178,20 +179,25 @@ def test_without_the_packages_the_extra_is_named(package, monkeypatch):
         RemoteModel(SETTINGS)
 
 
-def test_the_breaker_opens_after_failures_in_a_row_and_closes_again():
+def test_the_breaker_opens_after_failures_in_a_row_and_closes_again(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(circuitbreaker, "monotonic", lambda: now)
     healthy = threading.Event()
 
     def answer(request):
         return says("well") if healthy.is_set() else fails(500)
 
-    limits = {"breaker_failures": 2, "breaker_s": 0.3, "max_concurrency": 1}
+    limits = {"breaker_failures": 2, "breaker_s": 60.0, "max_concurrency": 1}
     with talking(answer, **limits) as (server, model):
         kinds = [error.kind for error in model.ask([question()] * 4, "test")]
         assert kinds == ["status", "status", "breaker", "breaker"] and len(server.requests) == 2
         assert model.refusing
+        now += 61
+        assert [error.kind for error in model.ask([question()] * 2, "test")] == [
+            "status", "breaker"
+        ]  # fmt: skip
+        now += 61
         healthy.set()
-        while model.refusing:
-            threading.Event().wait(0.05)
         assert ask_one(model) == Reply("well") and not model.refusing
         healthy.clear()
         assert ask_one(model).kind == "status"

@@ -32,7 +32,7 @@ class Counting(ImmediateWorld):
 @contextlib.contextmanager
 def playing(answers, **settings):
     with serving(answers) as server:
-        how = RemoteSettings(server.url, "m", timeout_s=5.0, retries=0, **settings)
+        how = RemoteSettings(server.url, "m", timeout_s=30.0, retries=0, **settings)
         with RemoteModel(how) as model:
             yield server, RemoteEngine(model, "yardstick")
 
