@@ -83,8 +83,8 @@ def test_impossible_values_are_refused_by_name(key, value, expected):
 
 
 def test_skills_are_of_the_library_s_domain_where_it_warms_the_run_up():
-    config = tiny.get_config()
-    config.curriculum.domain = "tool_use"
+    config = tiny_tool_use.get_config()
+    config.curriculum.skills = tiny.get_config().curriculum.skills
     with pytest.raises(ConfigError, match="curriculum.skills=.*skills of curriculum.domain=tool"):
         validate(config)
     config.warm_start.steps = config.eval.episodes = config.eval.greedy = 0

@@ -31,7 +31,7 @@ CONFIG = tiny_tool_use.get_config()
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "rows"
     mixture = {"hard_tail": 0.2}
-    library_rows.generate(folder, 3, 120, 400, mixture, domain="tool_use")
+    library_rows.generate(folder, 3, 300, 400, mixture, domain="tool_use")
     return folder
 
 
@@ -43,8 +43,8 @@ def examples(data):
 
 @pytest.fixture(scope="module")
 def chat(data, examples):
-    atomic = [*NUMBERS, *idioms(DOMAIN)]
-    return TinyChat(train_sentencepiece(lines(examples), data / "t.model", 700, atomic))
+    atomic, size = [*NUMBERS, *idioms(DOMAIN)], CONFIG.text.vocab_size
+    return TinyChat(train_sentencepiece(lines(examples), data / "t.model", size, atomic))
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,6 @@ from spade_jax.envs.library.tool_use.family import (
 )
 
 ADVICE = {
-    "even": "east has the even boxes, west the odd ones.",
-    "odd": "east has the odd boxes, west the even ones.",
     "below": "east has the boxes below {0}, west the others.",
     "from": "west has the boxes below {0}, east the others.",
 }
@@ -23,18 +21,13 @@ THRESHOLDS = (4, 7, 12, 20, 30)
 
 
 class DepotFamily(ToolUseFamily):
-    """Five turns: one of three boxes may be looked for with the wrong tool. Even and odd are as
-    frequent as all thresholds together."""
+    """Five turns: one of three boxes may be looked for with the wrong tool."""
 
     name = "depot"
     skill = "tool selection"
     turns = 5
     tools = ("east", "west")
-    mechanics = tuple(
-        Mechanic(rule, threshold)
-        for rule in ADVICE
-        for threshold in (THRESHOLDS if rule in ("below", "from") else (0,) * len(THRESHOLDS))
-    )
+    mechanics = tuple(Mechanic(rule, threshold) for rule in ADVICE for threshold in THRESHOLDS)
     cues = (
         "Some boxes stand in the east and some in the west.",
         "Two doors lead to the boxes and only one is right.",
@@ -43,7 +36,7 @@ class DepotFamily(ToolUseFamily):
 
     def suits(self, mechanic: Mechanic, knob: int) -> bool:
         boxes = knob + 8
-        return mechanic.constant == 0 or boxes <= 4 * mechanic.constant <= 3 * boxes
+        return boxes <= 4 * mechanic.constant <= 3 * boxes
 
     def advice(self, mechanic: Mechanic, knob: int) -> str:
         return ADVICE[mechanic.rule].format(mechanic.constant)
@@ -66,8 +59,4 @@ class DepotFamily(ToolUseFamily):
 
 
 def _tool(box: int, mechanic: Mechanic) -> str:
-    east = {
-        "even": box % 2 == 0, "odd": box % 2 == 1,
-        "below": box < mechanic.constant, "from": box >= mechanic.constant,
-    }[mechanic.rule]  # fmt: skip
-    return "east" if east else "west"
+    return "east" if (box < mechanic.constant) == (mechanic.rule == "below") else "west"

@@ -13,11 +13,11 @@ DONE = answer("ok")
 
 
 class ErrandFamily(ToolUseFamily):
-    """Seven turns: a call and an answer for each instruction, and one call that may miss."""
+    """Eight turns: a call and an answer for each instruction, and two calls that may miss."""
 
     name = "errand"
     skill = "multi-step workflows"
-    turns = 7
+    turns = 8
     reply = f"After each mark say {DONE}."
     tools = ("set",)
     mechanics = tuple(Mechanic(rule, c) for rule in ADVICE for c in (1, 2, 3, 4, 6))
