@@ -376,6 +376,22 @@ def accepted_records(workdir):
     return records_of(workdir, None)
 
 
+@pytest.mark.soak
+def test_two_processes_draw_drop_and_replay_a_folder_as_one(finished, tmp_path):
+    whole, _, shared = finished
+    settings = {
+        **shared, "curriculum.source": "folder", "curriculum.folder": whole / "environments",
+        "curriculum.num_envs": 4, "curriculum.lifecycle": True, "curriculum.lifecycle_plays": 2,
+        "curriculum.replay_envs": 2, "steps": 3, "warm_start.path": whole,
+    }  # fmt: skip
+    run(tmp_path / "one", **settings)
+    with started(as_group(command(tmp_path / "two", **settings), 2), tmp_path / "logs") as group:
+        assert group.wait(WALL) == [0, 0], group.texts()
+    rows = read_metrics(tmp_path / "one")
+    assert rows[-1]["pool/dropped"] > 0 and rows[-1]["replay/environments"] == 2
+    assert_alike(read_metrics(tmp_path / "two"), rows)
+
+
 def records_of(workdir, *stages):
     files = sorted((workdir / "environments").glob("*.json"))
     records = [json.loads(file.read_text()) for file in files]

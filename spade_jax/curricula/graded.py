@@ -40,7 +40,7 @@ class Graded(msgspec.Struct):
         levels: parameter sets of each level, of which an episode's seed picks one; None where
             the file has a rule of its own, or nothing to set.
         limit: how many levels there are; None without an end.
-        hint: "" without one.
+        skill, hint: "" without one.
         shareable: found by validation.
     """
 
