@@ -186,5 +186,5 @@ def _split_future(text: str) -> tuple[str, str]:
         for node in _tree(text).body
         if isinstance(node, ast.ImportFrom) and node.module == "__future__"
     ]
-    lines, end = text.splitlines(keepends=True), max(ends, default=0)
-    return "".join(lines[:end]), "".join(lines[end:])
+    lines, end = text.split("\n"), max(ends, default=0)
+    return "\n".join(lines[:end]), "\n".join(lines[end:])

@@ -261,7 +261,7 @@ def _checked(
     """Those that the sandbox accepts at their easiest level; the others are named.
 
     Args:
-        lenient: rules about difficulty hold for nobody, instead of for those in the contract alone.
+        lenient: rules about difficulty reject nobody, and not only who writes in another dialect.
     """
     prints = {each.name: zlib.crc32(msgspec.json.encode(each)) for each in found}
     rooms.hosts.agree("curriculum.folder", prints)
