@@ -1,6 +1,6 @@
 """Which environments are played again, and when: pools, levels of difficulty, an archive."""
 
-from spade_jax.curricula.archive import Archived, draw, keep
+from spade_jax.curricula.archive import Archived, draw_spread, keep_spread
 from spade_jax.curricula.controllers import (
     Controller,
     LearningPotential,
@@ -29,10 +29,10 @@ __all__ = [
     "SlidingWindow",
     "Standing",
     "Tally",
-    "draw",
+    "draw_spread",
     "graded",
     "judged",
-    "keep",
+    "keep_spread",
     "read_file",
     "read_folder",
     "seed_environments",

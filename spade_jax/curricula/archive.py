@@ -48,7 +48,9 @@ class Archived(msgspec.Struct):
         )  # fmt: skip
 
 
-def keep(archive: Sequence[Archived], retired: Sequence[Archived], size: int) -> list[Archived]:
+def keep_spread(
+    archive: Sequence[Archived], retired: Sequence[Archived], size: int
+) -> list[Archived]:
     """The archive with those newly retired, oldest first, at most `size` of them: the oldest goes
     whose win rate is of the commonest ones."""
     kept = [*archive, *retired]
@@ -58,7 +60,9 @@ def keep(archive: Sequence[Archived], retired: Sequence[Archived], size: int) ->
     return kept
 
 
-def draw(archive: Sequence[Archived], count: int, rng: np.random.Generator) -> list[Archived]:
+def draw_spread(
+    archive: Sequence[Archived], count: int, rng: np.random.Generator
+) -> list[Archived]:
     """One from each of `count` equally large parts of the archive, from the hardest to the easiest
     by their latest win rate; all of a smaller archive."""
     count = min(count, len(archive))

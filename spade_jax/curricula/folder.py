@@ -1,8 +1,9 @@
 """A folder of environments that were written in advance.
 
-Each `NAME.py` is one; `NAME.hint`, or the "hint" of `NAME.json`, tells how to play it, and the
-"levels" of `NAME.json` how hard it can be (see `graded`). The `environments/` of a run is such a
-folder: what that run rejected is left out, unless it was only not what had been asked for.
+Each `NAME.py` is one; `NAME.hint`, or the "hint" of `NAME.json`, tells how to play it, the "levels"
+of `NAME.json` how hard it can be (see `graded`), and its "skill" what it trains. The
+`environments/` of a run is such a folder: what that run rejected is left out, unless it was only
+not what had been asked for.
 """
 
 import pathlib
@@ -31,9 +32,8 @@ def read_file(path: pathlib.Path) -> Graded:
     hint = record.get("hint") or ""
     if (beside := path.with_suffix(".hint")).is_file():
         hint = _text(beside).strip()
-    return graded(
-        path.stem, _text(path), record.get("levels"), hint=hint, skill=record.get("skill") or ""
-    )
+    skill = record.get("skill") or ""
+    return graded(path.stem, _text(path), record.get("levels"), hint=hint, skill=skill)
 
 
 def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:

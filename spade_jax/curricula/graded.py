@@ -40,7 +40,7 @@ class Graded(msgspec.Struct):
         levels: parameter sets of each level, of which an episode's seed picks one; None where
             the file has a rule of its own, or nothing to set.
         limit: how many levels there are; None without an end.
-        hint: "" without one.
+        skill, hint: "" without one.
         shareable: found by validation.
     """
 
@@ -186,5 +186,5 @@ def _split_future(text: str) -> tuple[str, str]:
         for node in _tree(text).body
         if isinstance(node, ast.ImportFrom) and node.module == "__future__"
     ]
-    lines, end = text.splitlines(keepends=True), max(ends, default=0)
-    return "".join(lines[:end]), "".join(lines[end:])
+    lines, end = text.split("\n"), max(ends, default=0)
+    return "\n".join(lines[:end]), "\n".join(lines[end:])

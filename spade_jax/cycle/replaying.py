@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from spade_jax import seeding, statistics
-from spade_jax.curricula import Archived, draw, keep
+from spade_jax.curricula import Archived, draw_spread, keep_spread
 from spade_jax.designer import Environment
 from spade_jax.rooms import Rooms
 from spade_jax.state import Records
@@ -13,7 +13,7 @@ def draw_retired(rooms: Rooms, records: Records) -> list[Environment]:
     """This step's `curriculum.replay_envs`, over the whole range of difficulty."""
     count = rooms.config.curriculum.replay_envs
     rng = seeding.generator(rooms.config.seed, "retired", records.step)
-    return [each.environment() for each in draw(records.curriculum.archive, count, rng)]
+    return [each.environment() for each in draw_spread(records.curriculum.archive, count, rng)]
 
 
 def retire(
@@ -36,7 +36,7 @@ def retire(
             old.latest = mean
             now.append(mean)
             changes.append(mean - old.win_rate)
-    known.archive = keep(known.archive, retired, section.archive_size)
+    known.archive = keep_spread(known.archive, retired, section.archive_size)
     metrics = {
         "replay/environments": len(again),
         "replay/archive": len(known.archive),

@@ -29,6 +29,7 @@ HIGHLIGHTS = {
     "agent/win_rate": "win",
     "agent/win_rate_hint": "win+hint",
     "designer/knob_median": "knob",
+    "adaptive/level": "level",
 }
 
 

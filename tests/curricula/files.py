@@ -54,6 +54,18 @@ class Sum_ParameterController(ParameterController):
     def get_parameter_list(self) -> List[Dict]:
         return [dict(count=self.count)]
 '''
+OWN_BASE = '''
+class Double:
+    def generator(self, seed, parameter=None):
+        self.number = 100 + seed % parameter["top"]
+        return True
+
+    def prompt_generator(self):
+        return f"Twice {self.number}?"
+
+    def verifier(self, output):
+        return 1.0 if output == "\\\\boxed{" + str(2 * self.number) + "}" else 0.0
+'''
 GEM = '''
 import random
 from typing import Any, Optional, Tuple

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spade_jax.curricula import Archived, draw, keep
+from spade_jax.curricula import Archived, draw_spread, keep_spread
 from spade_jax.designer import Environment
 from spade_jax.rollout import Trajectory
 
@@ -32,17 +32,17 @@ def test_an_environment_is_archived_with_its_mean_over_all_windows():
 
 def test_a_full_archive_gives_up_the_oldest_of_the_most_common_difficulty():
     full = [archived("easy1", 0.95), archived("hard", 0.0), archived("easy2", 1.0)]
-    assert names(keep(full, [archived("mid", 0.5)], 3)) == ["hard", "easy2", "mid"]
-    more = keep(full, [archived("easy3", 0.9), archived("easy4", 0.99)], 3)
+    assert names(keep_spread(full, [archived("mid", 0.5)], 3)) == ["hard", "easy2", "mid"]
+    more = keep_spread(full, [archived("easy3", 0.9), archived("easy4", 0.99)], 3)
     assert names(more) == ["hard", "easy3", "easy4"]
-    assert names(keep(full, [], 3)) == names(full)
+    assert names(keep_spread(full, [], 3)) == names(full)
 
 
 def test_the_draw_takes_one_from_each_part_of_the_range():
     archive = [archived(f"{k}", k / 12) for k in (7, 0, 11, 3, 5, 9, 1, 10, 2, 8, 4, 6)]
     seen = set()
     for seed in range(60):
-        drawn = draw(archive, 4, np.random.default_rng(seed))
+        drawn = draw_spread(archive, 4, np.random.default_rng(seed))
         for part, each in enumerate(drawn):
             assert 3 * part <= int(each.name) < 3 * part + 3
         seen |= set(names(drawn))
@@ -51,10 +51,10 @@ def test_the_draw_takes_one_from_each_part_of_the_range():
 
 def test_parts_go_by_the_latest_win_rate():
     archive = [archived("fell", 0.9, 0.1), archived("rose", 0.1, 0.9)]
-    assert names(draw(archive, 2, np.random.default_rng(0))) == ["fell", "rose"]
+    assert names(draw_spread(archive, 2, np.random.default_rng(0))) == ["fell", "rose"]
 
 
 def test_a_small_archive_is_drawn_whole_and_an_empty_one_gives_nothing():
-    assert names(draw([archived("one", 0.5)], 3, np.random.default_rng(0))) == ["one"]
-    assert draw([], 3, np.random.default_rng(0)) == []
-    assert draw([archived("one", 0.5)], 0, np.random.default_rng(0)) == []
+    assert names(draw_spread([archived("one", 0.5)], 3, np.random.default_rng(0))) == ["one"]
+    assert draw_spread([], 3, np.random.default_rng(0)) == []
+    assert draw_spread([archived("one", 0.5)], 0, np.random.default_rng(0)) == []

@@ -18,8 +18,10 @@ def test_files_come_in_the_order_of_their_names_with_what_lies_beside_them(tmp_p
     (tmp_path / "notes.txt").write_text("not one")
     found, rejections = read_folder(tmp_path)
     assert [(each.name, each.dialect, each.hint, each.skill) for each in found] == [
-        ("a", "rlve", "", "sums"), ("b", "contract", "say it", ""), ("c", "gem", "halve", "")
-    ]  # fmt: skip
+        ("a", "rlve", "", "sums"),
+        ("b", "contract", "say it", ""),
+        ("c", "gem", "halve", ""),
+    ]
     assert found[0].limit == 1 and rejections == {}
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from sandbox_runner import BlockingPool, EnvError, validate
 from spade_jax.curricula import GradedError, graded
-from tests.curricula.files import CONTRACT, CONTROLLER, GEM, RLVE
+from tests.curricula.files import CONTRACT, CONTROLLER, GEM, OWN_BASE, RLVE
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +57,22 @@ def test_levels_beside_an_rlve_file_take_the_place_of_a_controller(pool):
         for seed in range(8)
     }
     assert seen == {4, 5}
+
+
+@pytest.mark.parametrize("package", ["...environment", "puzzles.base"])
+def test_the_base_class_may_come_from_any_package(pool, package):
+    text = RLVE.replace("from Gym.environment", f"from {package}")
+    first = Episode(pool, graded("sum", text, [{"count": 3}]).source()).first.text
+    assert first.startswith("Add up: [") and first.endswith("\nReply \\boxed{answer}.")
+
+
+def test_an_rlve_file_may_bring_everything_itself(pool):
+    environment = graded("double", OWN_BASE, [{"top": 500}])
+    (verdict,) = validate(pool, [environment.source()])
+    assert verdict.accepted, (verdict.stage, verdict.reason)
+    episode = Episode(pool, environment.source())
+    number = int(re.search(r"\d+", episode.first.text)[0])
+    assert episode.step(rf"\boxed{{{2 * number}}}").reward == 1.0
 
 
 def test_an_rlve_file_without_any_rule_of_difficulty_is_refused():
