@@ -95,7 +95,8 @@ def designed(pool, answer, repair_turns, names=("a",), phases=None, **more):
     config.designer.repair_turns = repair_turns
     engine = Speaker(answer, **more)
     rooms = SimpleNamespace(
-        config=config, engines={"designer": engine}, language=SimpleNamespace(chat=Letters()),
+        config=config, engines={"designer": engine},
+        language=SimpleNamespace(chat=Letters(), chats={"designer": Letters()}),
         prompts=Prompts("chat"), design_settings=DesignSettings(1.0, 10**5, 25, 2000), pool=pool,
         matcher=SkillMatcher([(SEED_ENV.skill, "press", SEED_ENV.source)]),
         warm=SimpleNamespace(sources=frozenset()),
