@@ -59,7 +59,10 @@ ABLATIONS = (
     "learning potential", "solve rate",
 )  # fmt: skip
 BASELINES = "fixed_pool_qwen3_30b_a3b", "fixed_pool_sliding_window", "fixed_pool_learning_potential"
-
+PAPER = tuple(
+    f"{domain}_qwen3_{size}"
+    for domain in ("games", "tool_use") for size in ("4b", "8b", "30b_a3b")
+)  # fmt: skip
 REWARDS = "blend", "regret", "plateau", "learning_potential", "micro_lp", "regret_var"
 
 SWEEPS: Mapping[str, Sweep] = {
@@ -104,14 +107,14 @@ SWEEPS: Mapping[str, Sweep] = {
         arms=dict.fromkeys(("full", *ABLATIONS), {}),
         recipes={arm: f"configs/ablations/{arm.replace(' ', '_')}.py" for arm in ABLATIONS},
     ),
-    "baselines": Sweep(
+    "paper_baselines": Sweep(
         config="configs/games_qwen3_30b_a3b.py",
         arms=dict.fromkeys(("self-play", *BASELINES), {}),
         recipes={arm: f"configs/{arm}.py" for arm in BASELINES},
     ),
-    "tool_use": Sweep(
-        config="configs/tool_use_qwen3_4b.py",
-        arms=dict.fromkeys(("4b", "8b", "30b_a3b"), {}),
-        recipes={size: f"configs/tool_use_qwen3_{size}.py" for size in ("8b", "30b_a3b")},
+    "paper": Sweep(  # its six main runs
+        config=f"configs/{PAPER[0]}.py",
+        arms=dict.fromkeys(PAPER, {}),
+        recipes={name: f"configs/{name}.py" for name in PAPER},
     ),
 }

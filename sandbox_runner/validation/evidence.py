@@ -98,11 +98,9 @@ def win_rate(transcripts: list[Transcript | None]) -> float:
     return sum(won(t) for t in transcripts) / len(transcripts) if transcripts else 0.0
 
 
-def behaviour(transcript: Transcript | None) -> str:
-    """A digest of all that was answered; empty without a transcript."""
-    if transcript is None:
-        return ""
-    return hashlib.sha256(msgspec.json.encode(transcript)).hexdigest()[:16]
+def behaviour(answered: Transcript | None) -> str:
+    """A digest of what was answered; empty where nothing was."""
+    return hashlib.sha256(msgspec.json.encode(answered)).hexdigest()[:16] if answered else ""
 
 
 def measurements(evidence: Evidence) -> dict[str, float]:

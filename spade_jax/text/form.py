@@ -9,8 +9,11 @@ OPEN, CLOSE = "<answer>", "</answer>"
 
 def well_formed(reply: str, tool_use: bool = False) -> bool:
     r"""In a game: it closes a `\boxed{...}`. In tool use: it calls tools, none of them by a
-    malformed call, or gives a complete `<answer>...</answer>`. Thinking is no action."""
+    malformed call, or gives a complete `<answer>...</answer>`. Thinking is no action, and a thought
+    without an end leaves room for none."""
     _, said = split_thinking(reply)
+    if "<think>" in said:
+        return False
     if not tool_use:
         return last_boxed(said) is not None
     calls = parse_tool_calls(said)

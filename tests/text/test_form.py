@@ -10,6 +10,8 @@ CALL = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
     [
         (r"so \boxed{left}", True),
         (r"<think>\boxed{left}</think>left", False),
+        (r"<think>left or right?</think>\boxed{left}", True),
+        (r"<think>\boxed{left}", False),
         (r"\boxed{left", False),
         ("left", False),
         (CALL, False),
