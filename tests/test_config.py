@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from configs import base, tiny
-from configs.baselines import fixed_pool, learning_potential, sliding_window
 from spade_jax.config import ConfigError, validate
 
 
@@ -133,9 +132,7 @@ def test_the_number_of_a_process_is_below_their_number():
         validate(config)
 
 
-@pytest.mark.parametrize(
-    "module", [base, tiny, fixed_pool, sliding_window, learning_potential]
-)
+@pytest.mark.parametrize("module", [base, tiny])
 def test_the_recipes_themselves_are_valid(module):
     validate(module.get_config())
 
