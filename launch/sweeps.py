@@ -79,24 +79,6 @@ SWEEPS: Mapping[str, Sweep] = {
         },
         seeds=(0, 1, 2),
     ),
-    "baselines": Sweep(  # with equally many plays in every arm
-        config="configs/tiny.py",
-        arms={
-            "full": {},
-            "fixed environments": {"curriculum.source": "pool", "curriculum.fixed_pool": 64},
-            **{
-                name.replace("_", " "): {
-                    "curriculum.source": "adaptive",
-                    "curriculum.adaptive.controller": name,
-                    "agent.plays_per_env": 12,
-                    "agent.seeds_per_env": 1,
-                }
-                for name in ("sliding_window", "learning_potential")
-            },
-        },
-        seeds=(0, 1, 2),
-        share_warm_start=True,
-    ),
     "rewards": Sweep(
         config="configs/tiny.py",
         arms={name: {"designer.reward": name} for name in REWARDS},

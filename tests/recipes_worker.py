@@ -109,7 +109,8 @@ def run(recipe, folder):
         chat, domain = rooms.language.chats["designer"], DOMAINS[config.curriculum.domain]
         speaker = Scripted(rooms.engines["designer"], chat, designer_of(domain, rooms.prompts))
         rooms.engines["designer"] = speaker
-        rooms.player._engine = Scripted(rooms.engines["agent"], rooms.language.chats["agent"], guess)
+        agent = rooms.language.chats["agent"]
+        rooms.player._engine = Scripted(rooms.engines["agent"], agent, guess)
         records = open_source(config).begin(rooms)
         past = [remembered(skill) for skill in config.curriculum.skills]
         records.memory = Memory(rooms.memory_settings, past).to_json()

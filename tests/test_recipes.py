@@ -1,64 +1,169 @@
-"""Every recipe loads, and runs an iteration at a laptop's size."""
+"""Every recipe, baseline and ablation loads, runs an iteration at tiny size, and is what its name
+says."""
 
+import json
 import pathlib
 import runpy
+import subprocess
+import sys
 
+import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
-from configs import sizes
-from spade_jax import train
+from configs import games_qwen3_4b, sizes
+from spade_jax import settings
 from spade_jax.config import validate
-from spade_jax.modes.opening import first_state, open_rooms
-from spade_jax.modes import run_warm_start
-from spade_jax.modes.opening import Options
-from spade_jax.parallel import Hosts
-from spade_jax.progress import Progress
+from spade_jax.rl import Plays, RewardSettings
+from spade_jax.rl.rewards import plateau
 
 CONFIGS = pathlib.Path("configs")
-RECIPES = sorted(
+PUBLISHED = sorted(
     path.as_posix()
-    for path in [*CONFIGS.glob("*qwen3*.py"), *CONFIGS.glob("fixed_pool*.py"), *CONFIGS.glob("ablations/*.py")]
-    if path.stem != "__init__"
+    for pattern in ("*_qwen3_*.py", "fixed_pool_*.py", "ablations/[a-z]*.py")
+    for path in CONFIGS.glob(pattern)
 )
+PUBLISHED = list(dict.fromkeys(PUBLISHED))
+LAPTOP = ["configs/base.py", "configs/smollm2_135m.py", "configs/tiny.py",
+          "configs/tiny_tool_use.py"]  # fmt: skip
+GAMES = "configs/games_qwen3_30b_a3b.py"
 
 
-def load(path, size=sizes.PUBLISHED):
-    return runpy.run_path(path)["get_config"](size)
+def load(recipe, *size):
+    return runpy.run_path(recipe)["get_config"](*size)
+
+
+def test_every_file_is_a_recipe_that_is_tested_here():
+    files = {p.as_posix() for p in CONFIGS.rglob("*.py") if "pools" not in p.parts}
+    assert files - {"configs/sizes.py"} == {
+        *PUBLISHED, *LAPTOP, "configs/__init__.py", "configs/ablations/__init__.py",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", PUBLISHED + LAPTOP)
+def test_recipes_are_possible_as_published(recipe):
+    validate(load(recipe))
+
+
+@pytest.mark.parametrize("recipe", PUBLISHED)
+def test_recipes_of_one_size_share_the_shapes_of_their_programs(recipe):
+    config, other = load(recipe, "tiny"), load("configs/games_qwen3_4b.py", "tiny")
+    validate(config)
+    shapes = "model.", "sampler.", "learner.designer.", "learner.agent.", "mesh.", "replica."
+    flat, expected = settings.flat(config), settings.flat(other)
+    assert [k for k in flat if k.startswith(shapes) and flat[k] != expected[k]] == []
+
+
+def test_a_size_that_is_not_known_is_named():
+    with pytest.raises(ValueError, match="size 'vast' of the recipe: expected tiny, or none"):
+        sizes.fit(games_qwen3_4b.get_config(), "vast")
+
+
+@pytest.mark.parametrize(
+    "name,changed",
+    [
+        ("no_corpus", {"grounding.enabled"}),
+        ("no_memory", {"memory.enabled"}),
+        ("no_designer_training_no_memory", {"designer.train", "memory.enabled"}),
+        ("fixed_pool", {"curriculum.source", "curriculum.folder"}),
+        ("two_skills", {"curriculum.skills", "curriculum.skills_per_regen"}),
+        ("learning_potential", {"designer.reward"}),
+        ("solve_rate", {"designer.reward"}),
+    ],
+)
+def test_an_ablation_changes_what_its_name_says_and_no_more(name, changed):
+    full, ablated = settings.flat(load(GAMES)), settings.flat(load(f"configs/ablations/{name}.py"))
+    assert {key for key in full if full[key] != ablated[key]} == changed
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory):
-    """domain -> workdir of a warm start"""
-    made = {}
-    def get(domain):
-        if domain not in made:
-            c = load("configs/games_qwen3_4b.py" if domain == "games" else "configs/tool_use_qwen3_4b.py", "tiny")
-            c.warm_start.designs, c.warm_start.episodes, c.warm_start.steps = 300, 600, 120
-            folder = tmp_path_factory.mktemp(domain)
-            assert run_warm_start(c, folder, Options()) == 0
-            made[domain] = folder, c.warm_start
-        return made[domain]
-    return get
+def found(tmp_path_factory):
+    """recipe -> what one iteration of it gave."""
+    folder = tmp_path_factory.mktemp("recipes")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.recipes_worker", str(folder), *PUBLISHED],
+        capture_output=True, text=True, timeout=1800, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = (folder / "found.jsonl").read_text().splitlines()
+    return {line["recipe"]: line for line in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("path", RECIPES)
-def test_recipe_runs(path, warm, tmp_path):
-    import time
-    t0 = time.time()
-    c = load(path, "tiny")
-    folder, section = warm(c.curriculum.domain)
-    c.warm_start = section
-    with c.unlocked():
-        c.warm_start = section.copy_and_resolve_references()
-    c.warm_start.path = str(folder)
-    c.steps = 1
-    c.compilation_cache = str(folder.parent / "cache")
-    t1 = time.time()
-    with open_rooms(c, tmp_path, Hosts()) as rooms, Progress(1) as progress:
-        t2 = time.time()
-        from spade_jax.cycle import open_source
-        state = first_state(rooms, rooms.language.params())
-        state, metrics, designs = train.iteration(rooms, state, progress)
-    print(path, "warm", t1 - t0, "open", t2 - t1, "iter", time.time() - t2, {k: v for k, v in metrics.items() if k.startswith("time")}, [d.stage for d in designs])
-    print({k: metrics.get(k) for k in ("designer/accepted_fraction", "agent/win_rate", "agent/win_rate_hint", "agent/episodes")})
+@pytest.mark.parametrize("recipe", PUBLISHED)
+def test_an_iteration_plays_and_trains(found, recipe):
+    config, metrics = load(recipe, "tiny"), found[recipe]["metrics"]
+    designs = config.curriculum.source == "designer"
+    envs, plays = config.curriculum.num_envs, config.agent.plays_per_env
+    hinted = config.agent.hint_plays_per_env if config.curriculum.source != "adaptive" else 0
+    assert metrics["agent/episodes"] == envs * (plays + hinted)
+    assert metrics["agent/void_fraction"] == 0
+    assert ("designer/regret" in metrics) == bool(hinted)
+    assert ("designer/designs" in metrics) == designs
+    assert ("designer/grad_norm" in metrics) == (designs and config.designer.train)
+    assert ("agent/kl" in metrics or "agent/grad_norm" not in metrics) == bool(config.learner.kl)
+
+
+def asked(found, name):
+    return [text for text in found[name]["asked"] if "Skill: " in text]
+
+
+def test_designs_are_grounded_and_remember_unless_that_is_ablated(found):
+    def shown(name, word):
+        return {word in text for text in asked(found, f"configs/{name}.py")}
+
+    for name in ("games_qwen3_30b_a3b", "ablations/solve_rate"):
+        assert shown(name, "Document: ") == shown(name, "Example, win rate 0.5") == {True}
+    assert shown("ablations/no_corpus", "Document: ") == {False}
+    assert shown("ablations/no_corpus", "Example, win rate 0.5") == {True}
+    for name in ("no_memory", "no_designer_training_no_memory"):
+        assert shown(f"ablations/{name}", "Example, win rate") == {False}
+        assert shown(f"ablations/{name}", "Document: ") == {True}
+
+
+def test_two_skills_are_two_and_tool_use_has_its_own(found):
+    def skills(name):
+        return {design["skill"] for design in found[name]["designs"]}
+
+    assert skills("configs/ablations/two_skills.py") == {
+        "mathematical reasoning", "logical deduction"
+    }  # fmt: skip
+    config = load("configs/tool_use_qwen3_8b.py", "tiny")
+    assert skills("configs/tool_use_qwen3_8b.py") == set(config.curriculum.skills[:3])
+
+
+def played(found, name):
+    """(mean return with the hint, returns without it, reward) of each paid design."""
+    for design in found[f"configs/{name}.py"]["designs"]:
+        if design["reward"] is not None:
+            (window,) = design["windows"]
+            yield np.mean(design["hint_returns"]), window, design["reward"]
+
+
+def test_each_reward_is_the_recipe_s(found):
+    for _, window, reward in played(found, "ablations/solve_rate"):
+        plays = Plays(np.zeros(1), (np.asarray(window),))
+        assert reward == pytest.approx(plateau(plays, RewardSettings()))
+    for hinted, window, reward in played(found, "tool_use_qwen3_4b"):
+        assert reward == pytest.approx(max(0.0, hinted - np.mean(window)))
+    metrics = found["configs/ablations/learning_potential.py"]["metrics"]
+    slow = [v for name, v in metrics.items() if name.startswith("designer/return_slow/")]
+    rewards = [(np.mean(w), r) for _, w, r in played(found, "ablations/learning_potential")]
+    assert rewards and all(
+        any(reward == pytest.approx(abs(mean - value)) for value in slow)
+        for mean, reward in rewards
+    )
+
+
+def test_tool_use_is_audited_by_the_model_itself(found):
+    line = found["configs/tool_use_qwen3_4b.py"]
+    assert line["metrics"]["audit/solvable"] == len(line["designs"]) > 0
+    assert {design["audit"] for design in line["designs"]} == {"solvable"}
+    assert "audit/solvable" not in found[GAMES]["metrics"]
+
+
+def test_pools_are_walked_and_levels_are_chosen(found):
+    for name in ("fixed_pool_qwen3_30b_a3b", "ablations/fixed_pool"):
+        metrics = found[f"configs/{name}.py"]["metrics"]
+        assert (metrics["pool/size"], metrics["pool/left"]) == (32, 26)
+    window = found["configs/fixed_pool_sliding_window.py"]["metrics"]
+    potential = found["configs/fixed_pool_learning_potential.py"]["metrics"]
+    assert window["adaptive/top_level"] == 0 < potential["adaptive/top_level"]
