@@ -99,7 +99,6 @@ def test_an_iteration_plays_and_trains(found, recipe):
     assert ("designer/regret" in metrics) == bool(hinted)
     assert ("designer/designs" in metrics) == designs
     assert ("designer/grad_norm" in metrics) == (designs and config.designer.train)
-    assert ("agent/kl" in metrics or "agent/grad_norm" not in metrics) == bool(config.learner.kl)
 
 
 def asked(found, name):
