@@ -7,8 +7,8 @@ Hardware   as configs/games_qwen3_4b.py, which also says what to change for more
 Time       not run yet: docs/pods.md estimates a step
 Differs    as configs/games_qwen3_4b.py. Who audits: the model itself, which costs no server; an
            external one with --config.audit.source=external and `remote.*` (docs/advice.md).
-           Regret compares both arms at the weights of the step that wrote the environment; published
-           is the mean over all 32 steps: --config.designer.matched_timing=False.
+           Regret compares both arms at the weights of the step that wrote the environment; the
+           published mean is over all 32 steps: --config.designer.matched_timing=False.
            Three active skills per regeneration, as in games: published is only that they rotate.
 """
 

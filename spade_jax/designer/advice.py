@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from spade_jax.remote import Question, RemoteError, RemoteModel, Reply
 from spade_jax.rollout import Episode, Feedback, ImmediateWorld, PlaySettings, Task, play
 from spade_jax.sampler import Engine
-from spade_jax.text import ChatRenderer, Message, split_thinking
+from spade_jax.text import ChatRenderer, Message, after_thinking
 
 UNKNOWN = "unknown"  # the verdict of a model that gave none
 
@@ -84,5 +84,5 @@ def _reply(reply: Reply | RemoteError) -> Answer:
 
 
 def _said(text: str) -> Answer:
-    text = split_thinking(text)[1].strip()
+    text = after_thinking(text).strip()
     return Answer(text, "" if text else "an empty answer")

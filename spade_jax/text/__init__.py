@@ -15,7 +15,7 @@ from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
 from spade_jax.text.form import well_formed
 from spade_jax.text.hf_tokenizer import HFTokenizer
-from spade_jax.text.qwen3_chat import Qwen3Chat, split_thinking
+from spade_jax.text.qwen3_chat import Qwen3Chat
 from spade_jax.text.tokenizer import (
     NUMBERS,
     SPECIAL_NAMES,
@@ -51,7 +51,6 @@ __all__ = [
     "last_boxed",
     "parse_design",
     "parse_tool_calls",
-    "split_thinking",
     "tools_text",
     "train_sentencepiece",
     "well_formed",

@@ -1,7 +1,6 @@
 """Whether a reply acts in the form that it was asked for."""
 
-from spade_jax.text.actions import last_boxed
-from spade_jax.text.qwen3_chat import split_thinking
+from spade_jax.text.actions import after_thinking, last_boxed
 from spade_jax.text.tool_calls import MalformedCall, parse_tool_calls
 
 OPEN, CLOSE = "<answer>", "</answer>"
@@ -11,9 +10,7 @@ def well_formed(reply: str, tool_use: bool = False) -> bool:
     r"""In a game: it closes a `\boxed{...}`. In tool use: it calls tools, none of them by a
     malformed call, or gives a complete `<answer>...</answer>`. Thinking is no action, and a thought
     without an end leaves room for none."""
-    _, said = split_thinking(reply)
-    if "<think>" in said:
-        return False
+    said = after_thinking(reply)
     if not tool_use:
         return last_boxed(said) is not None
     calls = parse_tool_calls(said)

@@ -11,8 +11,8 @@ from spade_jax.text import (
     TextError,
     ToolCall,
     parse_tool_calls,
-    split_thinking,
 )
+from spade_jax.text.qwen3_chat import split_thinking
 from tests.text.conftest import CHATML_ADDED, CHATML_SPECIAL
 from tests.text.reference import GOLDEN, as_message, reference_ids, reference_text
 
