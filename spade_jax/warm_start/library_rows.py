@@ -1,10 +1,11 @@
 """Warm-start examples from the seed library: its designs, and experts' play of them."""
 
+import functools
 import json
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -70,8 +71,10 @@ def examples(
     snippet: int,
     seed: int,
     hint_style: str = "append",
+    domain: str = "games",
+    max_turns: int = 25,
 ) -> list[Example]:
-    """The designer's examples, then the agent's.
+    """The designer's examples, then the agent's; `max_turns` is what the designer is told.
 
     Documents are cut to `max_words` as they will be in self-play: a small model that has never seen
     a document end inside a sentence answers it with a player's reply.
@@ -80,8 +83,11 @@ def examples(
     designs = list(read(folder / "designs.jsonl"))
     for design in designs:
         design["document"] = cut_words(design["document"], max_words)
+    ask = functools.partial(
+        designer_prompt, prompts, snippet=snippet, domain=domain, max_turns=max_turns
+    )
     return [
-        *(design_example(design, designs, prompts, snippet, rng) for design in designs),
+        *(design_example(design, designs, prompts, ask, rng) for design in designs),
         *(
             episode_example(episode, prompts, hint_style)
             for episode in read(folder / "episodes.jsonl")
@@ -90,9 +96,16 @@ def examples(
 
 
 def design_example(
-    design: dict, others: list[dict], prompts: Prompts, snippet: int, rng: np.random.Generator
+    design: dict,
+    others: list[dict],
+    prompts: Prompts,
+    ask: Callable[..., str],
+    rng: np.random.Generator,
 ) -> Example:
-    """One designer row. Every second one that has a memory example also sees a negative one."""
+    """One designer row. Every second one that has a memory example also sees a negative one.
+
+    `ask` makes the prompt of a skill, a document and a selection.
+    """
     positives, negatives = [], []
     if design["memory"]:
         positives = [_record(design["memory"], design["skill"], rng.uniform(0.15, 0.85))]
@@ -101,7 +114,7 @@ def design_example(
             easy = rng.random() < 0.5
             negatives = [Negative(_record(other, other["skill"], float(easy)), easy)]
     shown = Selection(tuple(positives), tuple(negatives))
-    prompt = designer_prompt(prompts, design["skill"], design["document"], shown, snippet)
+    prompt = ask(design["skill"], design["document"], shown)
     reply = prompts.render("design", source=design["source"], hint=design["hint"])
     return Example((Message("user", prompt), Message("assistant", reply)), "designer")
 

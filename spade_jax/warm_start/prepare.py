@@ -75,7 +75,7 @@ def _examples(config: ConfigDict, rows: pathlib.Path, prompts: Prompts) -> list[
     seed = seeding.derive(config.seed, "memory examples")
     library = library_rows.examples(
         rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed,
-        config.agent.hint_style,
+        config.agent.hint_style, config.curriculum.domain, config.agent.max_turns,
     )  # fmt: skip
     return library + jsonl_rows.examples(rows / OWN)
 

@@ -10,10 +10,13 @@ import pytest
 from configs import tiny_tool_use
 from sandbox_runner import BlockingPool
 from spade_jax.config import validate
+from spade_jax.designer import DesignRequest, DesignSettings
+from spade_jax.designer.design import prompt_of
 from spade_jax.envs import Player, PlayRequest, Program
 from spade_jax.envs.library import DOMAINS, Mixture, expert_episode, idioms
 from spade_jax.envs.library.generate import episode_record
 from spade_jax.envs.library.registry import family_named
+from spade_jax.grounding import Document
 from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import PlaySettings
@@ -127,3 +130,18 @@ def test_rows_of_the_recipe_fit_its_model(examples, chat):
         for message in example.messages:
             if message.role == "assistant":
                 assert len(chat.reply(message.content)) <= CONFIG[example.role].max_new_tokens
+
+
+@pytest.mark.parametrize("style", ["compact", "chat", "full"])
+def test_the_designer_is_asked_as_in_self_play(data, style):
+    prompts, turns = Prompts(style), CONFIG.agent.max_turns
+    rows = library_rows.examples(
+        data, prompts, 99, 1600, seed=1, domain="tool_use", max_turns=turns
+    )
+    settings = DesignSettings(1.0, 96, turns, 1600, domain="tool_use")
+    plain = [d for d in library_rows.read(data / "designs.jsonl") if not d["memory"]]
+    shown = {row.messages[0].content for row in rows if row.role == "designer"}
+    for design in plain[:20]:
+        document = Document("d", design["document"], {})
+        request = DesignRequest("n", design["skill"], document, None, 0)
+        assert prompt_of(prompts, request, settings) in shown
