@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sandbox_runner.sessions import Batch
     from sandbox_runner.types import (
         BatchError,
+        ConfinementError,
         EnvError,
         Limits,
         Observation,
@@ -28,6 +29,7 @@ __all__ = [
     "Batch",
     "BatchError",
     "BlockingPool",
+    "ConfinementError",
     "EnvError",
     "Limits",
     "Observation",

@@ -53,6 +53,10 @@ class RunnerError(Exception):
     """The runner's or its caller's fault; never the environment's."""
 
 
+class ConfinementError(RunnerError):
+    """This host cannot contain untrusted programs, however often it is tried."""
+
+
 class BatchError(RunnerError):
     """The runner failed in some items of a batch: `results` has a RunnerError in their places, and
     in all others what was answered."""

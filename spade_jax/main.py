@@ -18,7 +18,7 @@ from collections.abc import Callable
 from absl import app, flags, logging
 from ml_collections import config_flags
 
-from sandbox_runner import RunnerError
+from sandbox_runner import ConfinementError, RunnerError
 from spade_jax import modes
 from spade_jax.checkpoint import CheckpointError, SaveError, UnreadableError
 from spade_jax.config import ConfigError, validate
@@ -50,7 +50,7 @@ EXIT_CODES: dict[type[BaseException], int] = {
     **dict.fromkeys((
         ConfigError, ModelError, MeshError, ClusterError, CorpusError, CheckpointError,
         WarmStartError, TextError, PromptError, MetricsError, PoolError, SettingsError, WandbError,
-        RemoteSetupError, modes.ModeError,
+        RemoteSetupError, ConfinementError, modes.ModeError,
     ), USAGE),
     **dict.fromkeys((SaveError, UnreadableError, RunnerError, HostError), FAILURE),
 }  # fmt: skip

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sandbox_runner.confine import landlock, namespaces, process, seccomp, syscalls
-from sandbox_runner.types import Limits, RunnerError
+from sandbox_runner.types import ConfinementError, Limits
 
 PACKAGES = (
     "numpy", "math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "msgspec",
@@ -305,12 +305,12 @@ def unmet(report: Report) -> list[tuple[str, ...]]:
 
 
 def insist(report: Report, allowed_missing: tuple[str, ...]) -> None:
-    """Raises RunnerError when something required is missing that is not allowed to be."""
+    """Raises ConfinementError when something required is missing that is not allowed to be."""
     refused = [group for group in unmet(report) if not set(group) & set(allowed_missing)]
     if refused:
         names = [name for group in refused for name in group]
         reasons = "; ".join(f"{name}: {report.get(name, 'not tried')}" for name in names)
-        raise RunnerError(
+        raise ConfinementError(
             f"this host cannot contain untrusted programs ({reasons}); to run all the same, name"
             f" the layers in Limits.allow_missing={tuple(group[0] for group in refused)}"
         )

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sandbox_runner import EnvError, Limits, Observation, RunnerError, zygote
+from sandbox_runner import (
+    ConfinementError,
+    EnvError,
+    Limits,
+    Observation,
+    zygote,
+)
 from sandbox_runner.child_process import NOT_CONFINED
 from sandbox_runner.confine import (
     LAYERS,
@@ -176,13 +182,13 @@ def test_below_the_minimum_a_host_is_refused_unless_a_layer_is_allowed_by_name()
     insist(report | {"landlock": "Function not implemented", "namespaces": "forbidden"}, ())
     insist(report | {"private_root": "forbidden"}, ())
     neither = report | {"landlock": "Function not implemented", "private_root": "forbidden"}
-    with pytest.raises(RunnerError, match="landlock: Function not implemented"):
+    with pytest.raises(ConfinementError, match="landlock: Function not implemented"):
         insist(neither, ())
-    with pytest.raises(RunnerError, match="landlock"):
+    with pytest.raises(ConfinementError, match="landlock"):
         insist(neither, ("seccomp",))
     insist(neither, ("landlock",))
     insist(neither, ("private_root",))
-    with pytest.raises(RunnerError, match="seccomp: not tried"):
+    with pytest.raises(ConfinementError, match="seccomp: not tried"):
         insist({name: "" for name in report if name != "seccomp"}, ())
 
 
