@@ -3,9 +3,9 @@ answers, and learns to call.
 
 Command    python -m spade_jax.main --config=configs/tiny_tool_use.py --workdir=runs/tiny_tool_use
 Hardware   two CPU cores, 4 GB of memory
-Time       not measured on a quiet machine; its warm start has half the steps of configs/tiny.py
-Expect     after 8 iterations: 98% of designs valid, two thirds of those not verbatim; the agent
-           wins 0.3 of its plays without the hint and 0.6 with it
+Time       3 minutes for 30 iterations; the warm start has half the steps of configs/tiny.py
+Expect     98% of designs valid, two thirds of those not verbatim; the agent's win rate grows from
+           0.32 to 0.38 without the hint and from 0.61 to 0.76 with it; regret from 0.34 to 0.41
 """
 
 from configs import tiny
