@@ -21,21 +21,21 @@ class Deck(msgspec.Struct, omit_defaults=True):
     def draw(self, names: Sequence[str], count: int, seed: int) -> list[str]:
         """`count` different names, or all where there are fewer.
 
-        A pass ends before a name returns. Where a new pass begins within a draw, what it repeats of
-        this draw counts as drawn, and the next names, which keep their turn, take its place.
+        A pass ends before a name returns. Where a new pass begins within a draw, what this draw has
+        already is put back: it is the first of the new pass to come.
         """
         count = min(count, len(names))
-        ahead, chosen = list(self.left), {}
-        for position in range(len(ahead) + 2 * len(names)):
-            if len(chosen) == count:
-                break
-            if position == len(ahead):
+        chosen: list[str] = []
+        repeated: list[str] = []
+        while len(chosen) < count:
+            if not self.left:
                 order = seeding.generator(seed, "pool", self.passes).permutation(len(names))
-                ahead += [names[index] for index in order]
+                self.left = [names[index] for index in order]
                 self.passes += 1
-            chosen[ahead[position]] = None
-        self.left = ahead[count:]
-        return list(chosen)
+            name = self.left.pop(0)
+            (repeated if name in chosen else chosen).append(name)
+        self.left = repeated + self.left
+        return chosen
 
     def discard(self, names: Collection[str]) -> None:
         """They are not drawn any more."""

@@ -31,7 +31,8 @@ def play_arms(
             ]
 
         plays = arm("plain", agent.plays_per_env, None)
-        if environment.born == step and environment.hint:
+        # Where a hint was dropped because it leaked, the arms are played alike: its gap is none.
+        if environment.born == step and (environment.hint or environment.leaked):
             plays += arm("hint", agent.hint_plays_per_env, environment.hint)
         programs.append(Program(environment.source, environment.shareable, tuple(plays)))
     played = rooms.player.play(programs, rooms.play_settings)

@@ -14,14 +14,14 @@ REPEAT_WINDOW = 20  # newest records of a skill that a design is compared with
 
 
 def due_designs(designs: Sequence[Environment], step: int, config: ConfigDict) -> list[Environment]:
-    """Designs whose rewards are final: those whose (first) answer was rejected at once, others
-    after the delay or at the run's last step."""
+    """Designs whose rewards are final: after the delay, or at the run's last step. Rejected ones
+    wait as well: a reward is centred among those that are trained in the same step."""
     last = step + 1 == config.steps
     return [
         design
         for design in designs
         if not design.trained
-        and (last or _rejection(design) or step - design.born + 1 >= config.designer.delay)
+        and (last or step - design.born + 1 >= config.designer.delay)
     ]
 
 

@@ -1,6 +1,9 @@
 """Pools are drawn in shuffled passes."""
 
+from collections import Counter
+
 import msgspec
+import pytest
 
 from spade_jax import seeding
 from spade_jax.curricula import Deck
@@ -20,14 +23,25 @@ def test_a_pool_is_exhausted_before_an_environment_returns():
     assert deck.passes == 2 and deck.left == []
 
 
-def test_a_draw_across_two_passes_repeats_nothing_and_leaves_the_turns_of_the_others():
-    deck, flat = Deck(), shuffled(0) + shuffled(1) + shuffled(2)
-    drawn = [deck.draw(NAMES, 4, 0) for _ in range(6)]
-    assert all(len(set(names)) == 4 for names in drawn)
-    for step, names in enumerate(drawn):
-        expected = dict.fromkeys(flat[4 * step :])
-        assert names == list(expected)[:4]
-    assert deck.left == flat[24:30]
+@pytest.mark.parametrize("count", [3, 4, 7, 9, 10])
+def test_nobody_is_ever_drawn_more_than_once_more_than_another(count):
+    deck, drawn = Deck(), Counter(dict.fromkeys(NAMES, 0))
+    for _ in range(200):
+        names = deck.draw(NAMES, count, 0)
+        assert len(set(names)) == count
+        drawn.update(names)
+        assert max(drawn.values()) - min(drawn.values()) <= 1
+
+
+def test_what_a_draw_has_already_is_the_first_of_the_next_pass():
+    deck = Deck()
+    first, second = shuffled(0), shuffled(1)
+    assert deck.draw(NAMES, 8, 0) == first[:8]
+    new = [name for name in second if name not in first[8:]][:6]
+    assert deck.draw(NAMES, 8, 0) == first[8:] + new
+    before = second[: second.index(new[-1]) + 1]
+    back = [name for name in before if name in first[8:]]
+    assert deck.left == back + second[len(before) :]
 
 
 def test_a_deck_goes_on_after_a_restart():

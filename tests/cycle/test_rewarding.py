@@ -50,9 +50,12 @@ def test_a_delay_of_one_step_pays_at_birth_and_of_the_interval_at_its_end():
     assert [bool(due_at(made, step, designer={"delay": 4})) for step in (6, 7)] == [False, True]
 
 
-def test_a_rejected_answer_is_due_at_once_also_when_it_was_repaired():
+def test_rejected_and_repaired_designs_are_due_with_the_accepted_ones():
     rejected, mended = design("r", stage="leak"), design("m", first_stage="leak", repaired=1)
-    assert due_at([rejected, design("a"), mended], 0) == ["r", "m"]
+    made = [rejected, design("a"), mended]
+    assert [due_at(made, step, designer={"delay": 3}) for step in range(3)] == [
+        [], [], ["r", "a", "m"]
+    ]  # fmt: skip
 
 
 def test_the_last_step_pays_what_is_left():
