@@ -106,7 +106,7 @@ def test_hostile_text_takes_no_more_than_linear_time(hostile):
     last_boxed(hostile)
     canonical_action(hostile)
     parse_design(hostile)
-    assert time.process_time() - start < 1.0
+    assert time.process_time() - start < 20.0  # a quadratic one takes minutes
 
 
 @pytest.mark.parametrize("label", ["", "python", "Python", "py", "python3", " python", "py a=1"])

@@ -112,4 +112,4 @@ def test_hostile_text_takes_no_more_than_linear_time(piece):
     text = piece * (500_000 // len(piece))
     start = time.process_time()
     parse_tool_calls(text)
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 30.0  # a quadratic one takes minutes
