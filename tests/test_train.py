@@ -309,6 +309,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.soak
 def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path):
     whole, _, shared = finished
     shared = {**shared, **OPTIONS, "warm_start.path": whole, "checkpoint.grace_s": WALL}
@@ -340,6 +341,7 @@ def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path)
     assert not any("designer/designs" in row for row in rows)
 
 
+@pytest.mark.soak
 def test_a_folder_is_a_pool_without_a_designer(finished, tmp_path):
     """One run's environments are the next one's."""
     whole, _, shared = finished
@@ -366,6 +368,7 @@ def test_an_empty_folder_stops_a_run_before_its_warm_start(tmp_path):
     assert not (tmp_path / "run" / "warm_start" / "checkpoints").exists()
 
 
+@pytest.mark.soak
 def test_adaptive_levels_rise_and_a_resumed_run_draws_alike(finished, tmp_path):
     whole, _, shared = finished
     given = {"curriculum.source": "adaptive", "warm_start.path": whole, "eval.episodes": 0,
@@ -411,17 +414,6 @@ def test_modes_that_need_a_run_say_so(tmp_path):
     )  # fmt: skip
     assert done.returncode == 2 and "train first" in done.stderr
     assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize("switch", ["grounding.enabled", "memory.enabled"])
-def test_each_ablation_is_one_flag(finished, tmp_path, switch):
-    whole, _, shared = finished
-    workdir = pathlib.Path(tmp_path) / "ablated"
-    run(workdir, **{**shared, "warm_start.path": whole, "steps": 1, switch: False})
-    records = [json.loads(f.read_text()) for f in (workdir / "environments").glob("*.json")]
-    assert len(records) == 6
-    grounded = [record["document_id"] is not None for record in records]
-    assert not any(grounded) if switch == "grounding.enabled" else all(grounded)
 
 
 def test_two_processes_train_as_one(finished, tmp_path):
