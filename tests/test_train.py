@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import pathlib
 import random
 import shutil
 import signal
