@@ -181,8 +181,11 @@ class Adaptive:
 
     def begin(self, rooms: Rooms) -> Records:
         config = rooms.config
-        found = _read(config) if config.curriculum.folder else (seed_environments(config.seed), {})
-        usable = _checked(rooms, *found, lenient=True)
+        if config.curriculum.folder:
+            found, rejections = _read(config)
+        else:
+            found, rejections = seed_environments(config.seed, config.curriculum.domain), {}
+        usable = _checked(rooms, found, rejections, lenient=True)
         if not usable:
             raise PoolError("curriculum.source=adaptive: no environment can be used")
         return Records(curriculum=CurriculumRecords(graded=usable))
