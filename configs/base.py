@@ -1,7 +1,8 @@
 """Every setting of a run, with the published values where there are any. Recipes change copies.
 
 A recipe is one file that calls `base.get_config()` and changes the lines that differ. Unknown keys
-are errors. Values are checked in `spade_jax/config.py` before anything expensive starts.
+are errors. Values are checked before anything expensive starts: by `spade_jax/config.py` one by
+one, by `spade_jax/relations.py` together.
 """
 
 from ml_collections import ConfigDict

@@ -44,6 +44,10 @@ from spade_jax.config import ConfigError, validate
         ("curriculum.lifecycle", True, "False, as no pool persists"),
         ("curriculum.lifecycle_band", (0.9, 0.1), "two rising returns"),
         ("curriculum.adaptive.promote", 1.5, r"in \[0, 1\]"),
+        ("curriculum.adaptive.controller", "luck", "one of learning_potential, sliding_window"),
+        ("memory.band", (0.5,), "two rising shares"),
+        ("memory.band", (0.9, 0.1), "two rising shares"),
+        ("warm_start.sources", ("books",), "library or jsonl:PATH in place of 'books'"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
         ("designer.top_p", 0.0, "above 0 up to 1"),
@@ -134,6 +138,45 @@ def test_who_needs_a_server_says_which(key, value):
     config.hints.source = config.audit.source = "self"
     config.yardstick.enabled, config.remote.base_url = False, ""
     validate(config)
+
+
+@pytest.mark.parametrize("source", [{"source": "adaptive"}, {"source": "folder", "folder": "w"}])
+@pytest.mark.parametrize(
+    "key,value,expected",
+    [
+        ("audit.enabled", True, "False"),
+        ("hints.source", "external", "inline or self"),
+        ("hints.leak_check", True, "False"),
+    ],
+)
+def test_environments_that_nobody_designs_are_neither_audited_nor_given_hints(
+    source, key, value, expected
+):
+    config = tiny.get_config()
+    config.remote.base_url, config.remote.model = "http://host/v1", "m"
+    section, _, field = key.partition(".")
+    config[section][field] = value
+    validate(config)
+    config.curriculum.update({"source": "pool", "fixed_pool": 24})
+    validate(config)
+    config.curriculum.update({"fixed_pool": 0, **source})
+    with pytest.raises(ConfigError, match=f"{key}=.*: expected {expected}, as curriculum.source="):
+        validate(config)
+
+
+def test_a_baseline_may_inherit_hints_of_the_model_itself():
+    config = tiny.get_config()
+    config.curriculum.source, config.hints.source = "adaptive", "self"
+    validate(config)
+
+
+def test_difficulty_hints_need_the_memory():
+    config = tiny.get_config()
+    config.curriculum.difficulty_hints = True
+    validate(config)
+    config.memory.enabled = False
+    with pytest.raises(ConfigError, match="difficulty_hints=True: expected False, as memory.enab"):
+        validate(config)
 
 
 def test_an_answer_of_the_model_itself_fits_its_context():

@@ -119,7 +119,7 @@ def test_a_folder_is_validated_once_and_the_rejected_are_named(pool, tmp_path, c
 
 def test_a_folder_that_is_not_there_is_a_pool_error(tmp_path):
     rooms = make_rooms(source="folder", folder=str(tmp_path / "none"))
-    with pytest.raises(PoolError, match="curriculum.folder: .*none: expected a folder"):
+    with pytest.raises(PoolError, match="curriculum.folder=.*none: expected a folder"):
         open_source(rooms.config).begin(rooms)
 
 
