@@ -201,7 +201,7 @@ def get_config() -> ConfigDict:
     c.agent.thinking = placeholder(bool)  # None: as text.chat has it; or True, False
     c.agent.hint_style = "append"  # to the first observation; or "prepend", or a message: "system"
     c.agent.mask_malformed = False  # True: malformed replies of tool use carry no loss
-    c.agent.format_bonus = 0.0  # added to a trained return if all actions are well-formed, else off
+    c.agent.format_bonus = 0.0  # added to a trained return of well-formed actions, else taken off
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed
