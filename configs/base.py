@@ -1,7 +1,8 @@
 """Every setting of a run, with the published values where there are any. Recipes change copies.
 
 A recipe is one file that calls `base.get_config()` and changes the lines that differ. Unknown keys
-are errors. Values are checked in `spade_jax/config.py` before anything expensive starts.
+are errors. Values are checked before anything expensive starts: by `spade_jax/config.py` one by
+one, by `spade_jax/relations.py` together.
 """
 
 from ml_collections import ConfigDict
@@ -110,8 +111,9 @@ def get_config() -> ConfigDict:
     c.curriculum.max_attempts = 5  # designs tried per slot
     c.curriculum.regen_interval = 4  # steps that an environment lives
     c.curriculum.fixed_pool = 0  # > 0: that many designs, written at step 0 and never renewed
-    c.curriculum.domain = "games"  # or "tool_use": of the seed library, see spade_jax/envs/library
-    # the designer is told how the agent does at the skill, as far as memory.enabled knows
+    c.curriculum.domain = "games"  # or "tool_use": of prompts and of spade_jax/envs/library
+    # True: a design is asked to be harder or easier, by the win rate of the skill's newest records
+    # in memory, which has to be enabled, against designer.plateau_low and plateau_high
     c.curriculum.difficulty_hints = False
     # where live environments come from, spade_jax/cycle/sources.py: "designer"; "pool", as
     # fixed_pool > 0 alone; "folder", written in advance; "adaptive", of adjustable difficulty
@@ -128,7 +130,7 @@ def get_config() -> ConfigDict:
     c.curriculum.adaptive.width = 4  # sliding window: levels that are played, the top ones
     c.curriculum.adaptive.attempts = 128  # plays at the top level before it is judged: tau_num
     c.curriculum.adaptive.promote = 0.9  # share of them that must succeed
-    c.curriculum.adaptive.levels = 8  # learning potential: of each environment
+    c.curriculum.adaptive.levels = 8  # learning potential: that are played, the first ones
     c.curriculum.adaptive.fast = 0.35  # weight of a new accuracy in its two averages
     c.curriculum.adaptive.slow = 0.15
     c.curriculum.adaptive.greedy = 0.5  # share of picks by potential; the others are random
@@ -176,7 +178,9 @@ def get_config() -> ConfigDict:
     c.designer.guards = ("replay",)  # spade_jax/designer/guards.py: GUARDS
     c.designer.guesses = 3  # different action sequences that a guard replays, each on replay_seeds
     c.designer.coverage_bonus = 0.0  # times the share of recent records of another kind
-    c.designer.repair_turns = 0  # times that a rejected design is shown why; see invalid_reward
+    # times that a rejected design is shown why and may be mended; only its first answer is trained,
+    # as the rejected one that it is: see train_invalid and invalid_reward
+    c.designer.repair_turns = 0
     c.designer.self_judge = False  # after play the model says whether its environment works
     c.designer.self_judge_cost = 0.5  # off the reward where it says no
     c.designer.self_judge_tokens = 1024  # most of that answer, which is greedy
@@ -194,10 +198,10 @@ def get_config() -> ConfigDict:
     c.agent.max_new_tokens = 8192
     c.agent.max_turns = 25
     c.agent.weight = 1.0
-    c.agent.thinking = placeholder(bool)  # likewise
+    c.agent.thinking = placeholder(bool)  # None: as text.chat has it; or True, False
     c.agent.hint_style = "append"  # to the first observation; or "prepend", or a message: "system"
     c.agent.mask_malformed = False  # True: malformed replies of tool use carry no loss
-    c.agent.format_bonus = 0.0  # on the return that is trained: + all actions well-formed, - else
+    c.agent.format_bonus = 0.0  # added to a trained return of well-formed actions, else taken off
 
     c.sampler = ConfigDict()
     c.sampler.warm_up = True  # compile all programs before the first step, not when first needed

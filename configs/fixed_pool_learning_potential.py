@@ -5,7 +5,7 @@ Command    python -m spade_jax.main --config=configs/fixed_pool_learning_potenti
            on every host of the slice; at a laptop's size with `:tiny` behind the file's name.
            FOLDER is as in configs/fixed_pool_sliding_window.py
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet: docs/pods.md estimates a step, less its designs
+Time       not run yet: `--mode=explain` counts what a step costs
 Expect     half of the picks where two moving averages of the accuracy part, half at random
 """
 

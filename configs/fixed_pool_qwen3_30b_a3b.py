@@ -6,7 +6,7 @@ Command    python -m spade_jax.main --config=configs/fixed_pool_qwen3_30b_a3b.py
            FOLDER holds NAME.py and, with a hint, NAME.json: a run's `environments/` is one. Without
            it the pool is 32 small games of the seed library, which a 30B model plays with ease.
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet: docs/pods.md estimates a step, less its designs
+Time       not run yet: `--mode=explain` counts what a step costs
 Expect     environments that go stale: each is played again when the folder is exhausted
 """
 

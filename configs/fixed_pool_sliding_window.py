@@ -6,7 +6,7 @@ Command    python -m spade_jax.main --config=configs/fixed_pool_sliding_window.p
            FOLDER holds environments with levels, of RLVE's or GEM's dialect or of ours
            (spade_jax/curricula/graded.py). Without it they are 16 games of the seed library.
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet: docs/pods.md estimates a step, less its designs
+Time       not run yet: `--mode=explain` counts what a step costs
 Expect     a level that rises by one whenever 90% of 128 plays at the top level succeed
 """
 

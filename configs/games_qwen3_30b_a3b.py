@@ -6,7 +6,7 @@ Command    python -m spade_jax.main --config=configs/games_qwen3_30b_a3b.py --wo
                --local-dir models/Qwen3-30B-A3B-Instruct-2507
 Hardware   64 chips of TPU v5p: docs/pods.md has the meshes, and what was compiled for them.
            python -m spade_jax.aot --config=configs/games_qwen3_30b_a3b.py --topology=v5p:4x4x4
-Time       not run yet: docs/pods.md estimates a step
+Time       not run yet: `--mode=explain` counts what a step costs
 Differs    as configs/games_qwen3_4b.py, which also says what to change for more chips
 """
 

@@ -9,19 +9,13 @@ Expect     98% of designs valid, two thirds of those not verbatim; the agent's w
 """
 
 from configs import tiny
+from configs.tool_use_qwen3_4b import SKILLS
 
 
 def get_config():
     c = tiny.get_config()
     c.curriculum.domain = "tool_use"
-    c.curriculum.skills = (
-        "API orchestration",
-        "data retrieval",
-        "state modification",
-        "error recovery",
-        "tool selection",
-        "multi-step workflows",
-    )
+    c.curriculum.skills = SKILLS
     c.grounding.sources = ("bundled:tool_use",)
     c.warm_start.designs = 4000
     c.warm_start.episodes = 20_000

@@ -5,23 +5,14 @@ Command    python -m spade_jax.main --config=configs/tool_use_qwen3_30b_a3b.py \
            on every host of the slice, with the model as in configs/games_qwen3_30b_a3b.py; at a
            laptop's size with `:tiny` behind the file's name
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet: docs/pods.md estimates a step
+Time       not run yet: `--mode=explain` counts what a step costs
 Differs    as configs/tool_use_qwen3_4b.py
 """
 
 from configs import games_qwen3_30b_a3b, sizes
-from configs.tool_use_qwen3_4b import SKILLS
+from configs.tool_use_qwen3_4b import with_tools
 
 
 def get_config(size: str = sizes.PUBLISHED):
-    c = games_qwen3_30b_a3b.get_config()
-    c.grounding.max_words = 4000
-    c.curriculum.domain = "tool_use"
-    c.curriculum.skills = SKILLS
-    c.curriculum.regen_interval = c.designer.delay = 8
-    c.hints.max_new_tokens = 2048
-    c.audit.enabled = True
-    c.audit.source = "self"
-    c.learner.kl = 0.005
-    c.learner.mask_truncated = True
+    c = with_tools(games_qwen3_30b_a3b.get_config(), interval=8, hint_tokens=2048)
     return sizes.fit(c, size)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import inspect
 import itertools
 import re
 import runpy
@@ -86,11 +87,15 @@ def check_settings(config: str, keys: Iterable[str]) -> None:
     """
     file, _, size = config.partition(":")
     try:
-        recipe = runpy.run_path(file)["get_config"](*([size] if size else []))
+        get_config = runpy.run_path(file)["get_config"]
+        has_sizes = bool(inspect.signature(get_config).parameters)
+        recipe = get_config(*([size] if size and has_sizes else []))
     except OSError as error:
         raise LaunchError(f"--config={config}: expected a recipe: {error.strerror}") from error
     except (TypeError, ValueError) as error:
         raise LaunchError(f"--config={config}: {error}") from error
+    if size and not has_sizes:
+        raise LaunchError(f"--size={size}: {file} has no sizes")
     for key in keys:
         value = recipe
         try:

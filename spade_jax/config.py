@@ -1,28 +1,26 @@
-"""Checks a config before anything expensive starts: each rule names a key and what is expected."""
+"""Checks a config before anything expensive starts: each rule names a key and what is expected.
 
-import glob
-import math
-import pathlib
+Rules of one value are here, those that join several in `relations`.
+"""
+
 from collections.abc import Callable
 from typing import Any
 
 from ml_collections import ConfigDict
 
 from sandbox_runner.confine import ALLOWABLE
-from spade_jax import models, parallel
+from spade_jax import models
+from spade_jax.curricula import CONTROLLERS
+from spade_jax.cycle import SOURCES
 from spade_jax.designer import GUARDS
 from spade_jax.envs import HINT_STYLES
 from spade_jax.envs.library import DOMAINS
-from spade_jax.pretrained import CHATS, THINKING
+from spade_jax.pretrained import CHATS
 from spade_jax.prompts import styles
-from spade_jax.remote import FIELDS, users
+from spade_jax.relations import relations
+from spade_jax.remote import FIELDS
 from spade_jax.rl import REWARDS
-from spade_jax.warm_start.prepare import LIBRARY
-
-
-class ConfigError(ValueError):
-    """A setting is impossible; the message names the key, its value and what was expected."""
-
+from spade_jax.settings import ConfigError
 
 Rule = tuple[str, Callable[[Any], bool], str]
 
@@ -83,7 +81,10 @@ RULES: tuple[Rule, ...] = (
     *(_at_least(f"memory.{key}", 0) for key in ("positives", "negatives", "recent", "top")),
     _at_least("memory.snippet", 1),
     *(_share(f"memory.{key}") for key in ("use", "too_easy", "too_hard")),
-    ("memory.band", lambda v: 0 <= v[0] <= v[1] <= 1, "two rising shares in [0, 1]"),
+    (
+        "memory.band", lambda v: len(v) == 2 and 0 <= v[0] <= v[1] <= 1,
+        "two rising shares in [0, 1]",
+    ),
     _above("memory.duplicate", 0),
     ("curriculum.skills", lambda v: len(v) > 0, "at least one skill"),
     *(
@@ -92,7 +93,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _at_least("curriculum.fixed_pool", 0),
     _choice("curriculum.domain", DOMAINS),
-    _choice("curriculum.source", ("designer", "pool", "folder", "adaptive")),
+    _choice("curriculum.source", SOURCES),
     (
         "curriculum.lifecycle_band", lambda v: len(v) == 2 and -1 <= v[0] < v[1] <= 1,
         "two rising returns in [-1, 1]",
@@ -100,7 +101,7 @@ RULES: tuple[Rule, ...] = (
     _at_least("curriculum.lifecycle_plays", 1),
     _at_least("curriculum.replay_envs", 0),
     _at_least("curriculum.archive_size", 1),
-    _choice("curriculum.adaptive.controller", ("sliding_window", "learning_potential")),
+    _choice("curriculum.adaptive.controller", CONTROLLERS),
     *(_at_least(f"curriculum.adaptive.{key}", 1) for key in ("width", "attempts", "levels")),
     *(_share(f"curriculum.adaptive.{key}") for key in ("promote", "fast", "slow", "greedy")),
     ("curriculum.adaptive.success", lambda v: -1 <= v <= 1, "in [-1, 1]"),
@@ -235,170 +236,6 @@ def validate(config: ConfigDict) -> None:
             good = False
         if not good:
             raise ConfigError(f"{key}={value!r}: expected {expected}")
-    for key, value, good, expected in _relations(config):
+    for key, good, expected in relations(config):
         if not good:
-            raise ConfigError(f"{key}={value!r}: expected {expected}")
-
-
-def _relations(c: ConfigDict):
-    """Rules that join several settings."""
-    for key in ("plays_per_env", "hint_plays_per_env"):
-        plays = c.agent[key]
-        yield (
-            f"agent.{key}", plays, plays % c.agent.seeds_per_env == 0,
-            f"a multiple of agent.seeds_per_env={c.agent.seeds_per_env}",
-        )  # fmt: skip
-    yield (
-        "designer.delay", c.designer.delay, c.designer.delay <= c.curriculum.regen_interval,
-        f"at most curriculum.regen_interval={c.curriculum.regen_interval}",
-    )  # fmt: skip
-    yield (
-        "curriculum.skills_per_regen", c.curriculum.skills_per_regen,
-        c.curriculum.skills_per_regen <= len(c.curriculum.skills),
-        f"at most the number of curriculum.skills={len(c.curriculum.skills)}",
-    )  # fmt: skip
-    if LIBRARY in c.warm_start.sources and c.warm_start.steps:
-        known = DOMAINS[c.curriculum.domain].skills
-        yield (
-            "curriculum.skills", c.curriculum.skills, set(c.curriculum.skills) <= set(known),
-            f"skills of curriculum.domain={c.curriculum.domain}: {', '.join(known)}",
-        )  # fmt: skip
-    for role in ("designer", "agent"):
-        length, context = c.learner[role].length, c.sampler[role].max_len
-        yield (
-            f"learner.{role}.length", length, length >= context - 1,
-            f"at least sampler.{role}.max_len - 1 = {context - 1}",
-        )  # fmt: skip
-        for mesh, key, count in (
-            ("mesh", f"learner.{role}.rows", c.learner[role].rows),
-            ("replica", f"sampler.{role}.num_slots", c.sampler[role].num_slots),
-        ):
-            shards = math.prod(max(1, c[mesh][axis]) for axis in parallel.ROW_AXES)
-            axes = " * ".join(f"{mesh}.{axis}" for axis in parallel.ROW_AXES)
-            yield key, count, count % shards == 0, f"a multiple of {axes} = {shards}"
-    yield from _distributed(c.distributed)
-    low, high = c.designer.plateau_low, c.designer.plateau_high
-    yield (
-        "designer.plateau_low", low, 0 <= low <= high,
-        f"between 0 and designer.plateau_high={high}",
-    )  # fmt: skip
-    yield from _curriculum(c.curriculum)
-    for role in ("designer", "agent"):
-        tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
-        yield (
-            f"{role}.max_new_tokens", tokens, tokens < context,
-            f"below sampler.{role}.max_len={context}",
-        )  # fmt: skip
-        yield (
-            "warm_start.tokens", c.warm_start.tokens,
-            c.warm_start.tokens >= c.learner[role].length,
-            f"at least learner.{role}.length={c.learner[role].length}",
-        )  # fmt: skip
-    yield (
-        "grounding.weights", c.grounding.weights,
-        len(c.grounding.weights) == len(c.grounding.sources) and min(c.grounding.weights) > 0,
-        f"one positive weight for each of the {len(c.grounding.sources)} grounding.sources",
-    )  # fmt: skip
-    for key, sources in (("grounding", c.grounding.sources), ("warm_start", c.warm_start.sources)):
-        for source in sources:
-            path = source.removeprefix("jsonl:")
-            if key == "warm_start":  # a run keeps its rows, so their file may be gone
-                known = source == LIBRARY or path != source
-                yield f"{key}.sources", source, known, f"{LIBRARY} or jsonl:PATH"
-            elif path != source:
-                yield f"{key}.sources", source, bool(glob.glob(path)), "an existing file"
-    for key, used, role in (
-        ("hints.max_new_tokens", c.hints.source == "self", "designer"),
-        ("audit.max_new_tokens", c.audit.enabled and c.audit.source == "self", "designer"),
-        ("designer.self_judge_tokens", c.designer.self_judge, "agent"),
-    ):
-        tokens, context = lookup(c, key), c.sampler[role].max_len
-        yield (
-            key, tokens, not used or tokens < context, f"below sampler.{role}.max_len={context}"
-        )  # fmt: skip
-    for key in ("base_url", "model"):
-        yield (
-            f"remote.{key}", c.remote[key], c.remote[key] != "" or not users(c),
-            f"the server's, as {' and '.join(users(c))} needs one",
-        )  # fmt: skip
-    public = bool(c.model.checkpoint)
-    yield (
-        "text.chat", c.text.chat, (c.text.chat in CHATS) == public,
-        f"one of {', '.join(CHATS)}, as model.checkpoint is set" if public
-        else "tiny, as model.checkpoint is empty",
-    )  # fmt: skip
-    yield from _thinking(c)
-    for key in ("episodes", "greedy"):
-        yield (
-            f"eval.{key}", c.eval[key],
-            public or c.curriculum.domain == "games" or c.eval[key] == 0,
-            f"0: held-out environments are games, and a new model of curriculum.domain="
-            f"{c.curriculum.domain} cannot play them",
-        )  # fmt: skip
-    mixture = c.warm_start.mixture
-    yield (
-        "warm_start.mixture.generic_documents", mixture.generic_documents,
-        mixture.generic_documents + mixture.no_document <= 1,
-        f"at most 1 - warm_start.mixture.no_document={mixture.no_document}",
-    )  # fmt: skip
-    if c.warm_start.path:
-        folder = pathlib.Path(c.warm_start.path) / "warm_start"
-        yield "warm_start.path", c.warm_start.path, folder.is_dir(), "a workdir with warm_start/"
-
-
-def _curriculum(section: ConfigDict):
-    """What each source of environments needs."""
-    pool, source, count = section.fixed_pool, section.source, section.num_envs
-    yield (
-        "curriculum.fixed_pool", pool, pool == 0 or pool >= count,
-        f"0 or at least curriculum.num_envs={count}",
-    )  # fmt: skip
-    given = source == "designer" or (pool > 0) == (source == "pool")
-    size = f"at least curriculum.num_envs={count}" if source == "pool" else "0"
-    yield "curriculum.fixed_pool", pool, given, f"{size}, as curriculum.source={source}"
-    yield (
-        "curriculum.folder", section.folder, source != "folder" or bool(section.folder),
-        "a folder of environments, as curriculum.source=folder",
-    )  # fmt: skip
-    yield (
-        "curriculum.folder", section.folder, source in ("folder", "adaptive") or not section.folder,
-        f"nothing, as curriculum.source={source}",
-    )  # fmt: skip
-    persistent = source in ("pool", "folder") or pool > 0
-    yield (
-        "curriculum.lifecycle", section.lifecycle, persistent or not section.lifecycle,
-        "False, as no pool persists",
-    )  # fmt: skip
-    retires = section.lifecycle or (source == "designer" and not pool)
-    yield (
-        "curriculum.replay_envs", section.replay_envs, retires or not section.replay_envs,
-        "0, as no environment retires: designs do, and those that curriculum.lifecycle drops",
-    )  # fmt: skip
-
-
-def _distributed(section: ConfigDict):
-    """Either the cluster says everything, or the config does."""
-    address, count, index = section.coordinator, section.num_processes, section.process_id
-    yield (
-        "distributed.coordinator", address,
-        not address or address.rpartition(":")[2].isdigit() and address.rpartition(":")[0] != "",
-        "HOST:PORT of process 0, or nothing where the cluster says it",
-    )  # fmt: skip
-    for key, value in (("num_processes", count), ("process_id", index)):
-        yield (
-            f"distributed.{key}", value, not section.enabled or not address or value >= 0,
-            "the number given, as distributed.coordinator is",
-        )  # fmt: skip
-    yield (
-        "distributed.process_id", index, count < 0 or index < count,
-        f"below distributed.num_processes={count}",
-    )  # fmt: skip
-
-
-def _thinking(c: ConfigDict):
-    for role in ("designer", "agent"):
-        thinking = c[role].thinking
-        yield (
-            f"{role}.thinking", thinking, thinking is None or c.text.chat in THINKING,
-            f"None, as text.chat={c.text.chat} cannot think; {', '.join(THINKING)} can",
-        )  # fmt: skip
+            raise ConfigError(f"{key}={lookup(config, key)!r}: expected {expected}")

@@ -113,7 +113,10 @@ def run(main_: Callable[[list[str]], int]) -> None:
 
 def _parse(argv: list[str]) -> list[str]:
     try:
-        return app.parse_flags_with_usage(argv)
+        return flags.FLAGS(argv)
+    except flags.Error as error:
+        print(f"ConfigError: {_of_flag(error)}", file=sys.stderr)
+        sys.exit(USAGE)
     except (AttributeError, KeyError) as error:
         while isinstance(error.args[0], KeyError):
             error = error.args[0]
@@ -126,6 +129,20 @@ def _parse(argv: list[str]) -> list[str]:
     except (FileNotFoundError, TypeError, ValueError) as error:
         print(f"ConfigError: {error}", file=sys.stderr)
         sys.exit(USAGE)
+
+
+def _of_flag(error: flags.Error) -> str:
+    """Which flag is wrong and why, without the traceback that a recipe's own error comes with."""
+    flag, its_recipe, _ = str(error).removeprefix("flag ").partition(": Error whilst parsing")
+    if not its_recipe:
+        return flag
+    why: BaseException = error
+    while why.__context__ is not None:
+        why = why.__context__
+    file, _, size = flag.removeprefix("--config=").partition(":")
+    if size and isinstance(why, TypeError) and "get_config()" in str(why):
+        return f"{flag}: {file} has no sizes"
+    return f"{flag}: {why}"
 
 
 if __name__ == "__main__":

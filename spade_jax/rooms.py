@@ -4,13 +4,13 @@ import dataclasses
 import functools
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 from ml_collections import ConfigDict
 
 import sandbox_runner
 from spade_jax import models, parallel, seeding, warm_start
-from spade_jax.config import ConfigError
 from spade_jax.designer import DesignSettings, GuardSettings, MemorySettings, SkillMatcher
 from spade_jax.envs import Player
 from spade_jax.envs.library import DOMAINS
@@ -31,6 +31,7 @@ from spade_jax.rl import (
 )
 from spade_jax.rollout import PlaySettings
 from spade_jax.sampler import Engine, EngineSettings, SettingsError
+from spade_jax.settings import ConfigError
 
 
 @dataclasses.dataclass
@@ -83,7 +84,7 @@ class Rooms:
             self.engines[role].unload()
 
 
-def _pick(section: ConfigDict, settings_class, **more):
+def pick(section: ConfigDict, settings_class, **more):
     """An instance of a settings dataclass from the fields of the same names."""
     names = {field.name for field in dataclasses.fields(settings_class)}
     found = {name: value for name, value in section.items() if name in names}
@@ -116,8 +117,8 @@ def open_engine(config: ConfigDict, mesh, role: str, model: ModelConfig) -> Engi
 
 def open_learner(config: ConfigDict, mesh, model: ModelConfig) -> Learner:
     return Learner(
-        model, mesh, "policy", _pick(config.learner, LossSettings),
-        _pick(config.learner, OptimizerSettings),
+        model, mesh, "policy", pick(config.learner, LossSettings),
+        pick(config.learner, OptimizerSettings),
     )  # fmt: skip
 
 
@@ -173,6 +174,25 @@ def _open_language(
     return warm, warm_start.fresh_language(config, mesh, warm)
 
 
+def _settings(config: ConfigDict) -> dict[str, Any]:
+    """Those fields of `Rooms` that are settings alone."""
+    designer = config.designer
+    return {
+        "design_settings": pick(
+            designer, DesignSettings, max_turns=config.agent.max_turns,
+            snippet=config.memory.snippet, domain=config.curriculum.domain,
+            inline_hint=config.hints.source == "inline",
+        ),
+        "play_settings": pick(config.agent, PlaySettings),
+        "reward_settings": pick(designer, RewardSettings),
+        "advantage_settings": pick(
+            designer, DesignerAdvantageSettings, decay=designer.baseline_decay
+        ),
+        "memory_settings": pick(config.memory, MemorySettings),
+        "guard_settings": pick(designer, GuardSettings),
+    }  # fmt: skip
+
+
 def build(
     config: ConfigDict,
     workdir: pathlib.Path,
@@ -197,7 +217,6 @@ def build(
     prompts = Prompts(config.prompts)
     with hosts.leader_first("warm start's rows"):
         warm, language = _open_language(config, workdir, prompts, mesh)
-    designer = config.designer
     learner = open_learner(config, mesh, language.model)
     to_replica = parallel.ToReplica(
         learner.shardings.params, replicas, functools.partial(models.cast, language.model)
@@ -206,7 +225,7 @@ def build(
         role: open_engine(config, to_replica.mesh, role, language.model)
         for role in ("designer", "agent")
     }
-    matcher = SkillMatcher(_references(config.curriculum.domain), designer.skill_similarity)
+    references = _references(config.curriculum.domain)
     return Rooms(
         config=config,
         workdir=workdir,
@@ -222,19 +241,8 @@ def build(
         player=Player(
             engines["agent"], language.chats["agent"], pool, prompts, hosts, config.agent.hint_style
         ),
-        matcher=matcher,
+        matcher=SkillMatcher(references, config.designer.skill_similarity),
         corpus=corpus,
-        design_settings=_pick(
-            designer, DesignSettings, max_turns=config.agent.max_turns,
-            snippet=config.memory.snippet, domain=config.curriculum.domain,
-            inline_hint=config.hints.source == "inline",
-        ),
-        play_settings=_pick(config.agent, PlaySettings),
-        reward_settings=_pick(designer, RewardSettings),
-        advantage_settings=_pick(
-            designer, DesignerAdvantageSettings, decay=designer.baseline_decay
-        ),
-        memory_settings=_pick(config.memory, MemorySettings),
-        guard_settings=_pick(designer, GuardSettings),
         server=server,
+        **_settings(config),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The settings that a folder was made with, kept beside it and compared with later ones."""
+"""What is wrong with settings, and those that a folder was made with, kept in it and compared."""
 
 import pathlib
 from collections.abc import Sequence
@@ -18,6 +18,10 @@ MAY_CHANGE = (
         "breaker_", "price_",
     )),
 )  # fmt: skip
+
+
+class ConfigError(ValueError):
+    """A setting is impossible; the message names the key, its value and what was expected."""
 
 
 class SettingsError(ValueError):

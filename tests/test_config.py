@@ -1,5 +1,6 @@
 """Bad settings stop a run before anything expensive, naming key, value and expectation."""
 
+import re
 import subprocess
 import sys
 
@@ -44,6 +45,10 @@ from spade_jax.config import ConfigError, validate
         ("curriculum.lifecycle", True, "False, as no pool persists"),
         ("curriculum.lifecycle_band", (0.9, 0.1), "two rising returns"),
         ("curriculum.adaptive.promote", 1.5, r"in \[0, 1\]"),
+        ("curriculum.adaptive.controller", "luck", "one of learning_potential, sliding_window"),
+        ("memory.band", (0.5,), "two rising shares"),
+        ("memory.band", (0.9, 0.1), "two rising shares"),
+        ("warm_start.sources", ("books",), "library or jsonl:PATH in place of 'books'"),
         ("sampler.agent.prefill_chunks", (64, 16), "rising numbers above 0"),
         ("agent.top_k", -1, "at least 0"),
         ("designer.top_p", 0.0, "above 0 up to 1"),
@@ -136,6 +141,45 @@ def test_who_needs_a_server_says_which(key, value):
     validate(config)
 
 
+@pytest.mark.parametrize("source", [{"source": "adaptive"}, {"source": "folder", "folder": "w"}])
+@pytest.mark.parametrize(
+    "key,value,expected",
+    [
+        ("audit.enabled", True, "False"),
+        ("hints.source", "external", "inline or self"),
+        ("hints.leak_check", True, "False"),
+    ],
+)
+def test_environments_that_nobody_designs_are_neither_audited_nor_given_hints(
+    source, key, value, expected
+):
+    config = tiny.get_config()
+    config.remote.base_url, config.remote.model = "http://host/v1", "m"
+    section, _, field = key.partition(".")
+    config[section][field] = value
+    validate(config)
+    config.curriculum.update({"source": "pool", "fixed_pool": 24})
+    validate(config)
+    config.curriculum.update({"fixed_pool": 0, **source})
+    with pytest.raises(ConfigError, match=f"{key}=.*: expected {expected}, as curriculum.source="):
+        validate(config)
+
+
+def test_a_baseline_may_inherit_hints_of_the_model_itself():
+    config = tiny.get_config()
+    config.curriculum.source, config.hints.source = "adaptive", "self"
+    validate(config)
+
+
+def test_difficulty_hints_need_the_memory():
+    config = tiny.get_config()
+    config.curriculum.difficulty_hints = True
+    validate(config)
+    config.memory.enabled = False
+    with pytest.raises(ConfigError, match="difficulty_hints=True: expected False, as memory.enab"):
+        validate(config)
+
+
 def test_an_answer_of_the_model_itself_fits_its_context():
     config = tiny.get_config()
     config.hints.max_new_tokens = 256
@@ -211,22 +255,25 @@ def test_the_recipes_themselves_are_valid(module):
 
 
 @pytest.mark.parametrize(
-    "argument,named",
+    "recipe,argument,said",
     [
-        ("--config.agent.playz=3", "playz"),
-        ("--config.agent.plays_per_env=0", "agent.plays_per_env=0"),
-        ("--config.steps=many", "many"),
+        ("tiny.py", "--config.agent.playz=3", "unknown setting .*playz"),
+        ("tiny.py", "--config.agent.plays_per_env=0", "agent.plays_per_env=0: expected at least 1"),
+        ("tiny.py", "--config.steps=many", "--config.steps=many: invalid literal"),
+        ("tiny.py:tiny", "--config.steps=1", "--config=configs/tiny.py:tiny: .*py has no sizes$"),
+        ("games_qwen3_4b.py:vast", "--count=1", "--config=configs/g.*py:vast: size 'vast' of the"),
+        ("tiny.py", "--colour=blue", "Unknown command line flag 'colour'"),
     ],
 )
-def test_the_command_line_refuses_them_too(tmp_path, argument, named):
+def test_the_command_line_refuses_them_too(tmp_path, recipe, argument, said):
     command = [
-        sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py",
+        sys.executable, "-m", "spade_jax.main", f"--config=configs/{recipe}",
         f"--workdir={tmp_path}/run", argument,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode != 0
-    assert named in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert re.match(f"ConfigError: {said}", line)
     assert not (tmp_path / "run").exists()
 
 

@@ -1,15 +1,13 @@
 r"""Ablation of games_qwen3_30b_a3b: environments written in advance in place of the designer.
 
 Command    python -m spade_jax.main --config=configs/ablations/fixed_pool.py \
-               --workdir=runs/fixed_pool --config.curriculum.folder=FOLDER
+               --workdir=runs/fixed_pool_ablation --config.curriculum.folder=FOLDER
            on every host of the slice; at a laptop's size with `:tiny` behind the file's name
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet at its size: docs/pods.md estimates a step, less its designs
+Time       not run yet at its size: `--mode=explain` counts what a step costs
 Expect     as configs/fixed_pool_qwen3_30b_a3b.py, which it is under the ablations' name
 """
 
-from configs import fixed_pool_qwen3_30b_a3b, sizes
+from configs import fixed_pool_qwen3_30b_a3b
 
-
-def get_config(size: str = sizes.PUBLISHED):
-    return sizes.fit(fixed_pool_qwen3_30b_a3b.get_config(), size)
+get_config = fixed_pool_qwen3_30b_a3b.get_config

@@ -4,7 +4,7 @@ Command    python -m spade_jax.main --config=configs/ablations/learning_potentia
                --workdir=runs/learning_potential
            on every host of the slice; at a laptop's size with `:tiny` behind the file's name
 Hardware   as configs/games_qwen3_30b_a3b.py
-Time       not run yet at its size: docs/pods.md estimates a step
+Time       not run yet at its size: `--mode=explain` counts what a step costs
 Expect     a reward that needs no hint, and follows the skill's history
 """
 

@@ -16,6 +16,9 @@ import msgspec
 
 from spade_jax.aot.chips import CHIPS, GIB
 from spade_jax.aot.report import Line, Moved
+from spade_jax.expected import ASSUMED as LENGTHS
+
+CONTEXT = 32_768  # of the published recipes, both roles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +34,10 @@ class Assumptions:
 
     plays: float = 24 * 16
     hinted: float = 24 * 16 / 4
-    designs: float = 24 * 2 / 4
-    play_tokens: float = 8192
-    design_tokens: float = 16_384
-    sampled: float = 0.5
+    designs: float = 24 * LENGTHS.attempts / 4
+    play_tokens: float = CONTEXT * LENGTHS.play
+    design_tokens: float = CONTEXT * LENGTHS.design
+    sampled: float = LENGTHS.sampled
     filled: float = 0.9
     of_flops: float = 0.4
     of_hbm: float = 0.6

@@ -2,6 +2,7 @@
 
 from spade_jax.curricula.archive import Archived, draw_spread, keep_spread
 from spade_jax.curricula.controllers import (
+    CONTROLLERS,
     Controller,
     LearningPotential,
     Pick,
@@ -16,6 +17,7 @@ from spade_jax.curricula.records import CurriculumRecords
 from spade_jax.curricula.seed_library import seed_environments
 
 __all__ = [
+    "CONTROLLERS",
     "Archived",
     "Controller",
     "CurriculumRecords",

@@ -1,7 +1,8 @@
 """Which fixed environment is played next, and how hard it is.
 
 A controller is its settings and has no state; what it has learned is a dictionary of `Standing`s,
-which belongs to the run's.
+which belongs to the run's. A new one is one class here, its line in `CONTROLLERS`, and its fields
+under `c.curriculum.adaptive` in `configs/base.py`, by the same names.
 """
 
 import dataclasses
@@ -135,6 +136,12 @@ class LearningPotential:
                 continue
             standing.fast += self.fast * (accuracy - standing.fast)
             standing.slow += self.slow * (accuracy - standing.slow)
+
+
+CONTROLLERS: dict[str, type[Controller]] = {
+    "sliding_window": SlidingWindow,
+    "learning_potential": LearningPotential,
+}
 
 
 def _key(pick: Pick) -> str:

@@ -19,7 +19,7 @@ Rejections = dict[str, str]  # name -> "stage: reason"
 
 
 class FolderError(ValueError):
-    """A folder or a file in it can not be read."""
+    """A folder or a file in it can not be read; the message begins with what was expected."""
 
 
 def read_file(path: pathlib.Path) -> Graded:
@@ -43,7 +43,7 @@ def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
         FolderError: it is no folder, or see `read_file`.
     """
     if not folder.is_dir():
-        raise FolderError(f"{folder}: expected a folder of environments")
+        raise FolderError("expected a folder of environments")
     found, rejections = [], {}
     for path in sorted(folder.glob("*.py")):
         record = _record(path.with_suffix(".json"))
@@ -63,11 +63,11 @@ def _record(path: pathlib.Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except (OSError, msgspec.DecodeError) as error:
-        raise FolderError(f"{path}: expected a JSON object ({error})") from error
+        raise FolderError(f"expected a JSON object in {path.name} ({error})") from error
 
 
 def _text(path: pathlib.Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise FolderError(f"{path}: expected UTF-8 text ({error})") from error
+        raise FolderError(f"expected UTF-8 text in {path.name} ({error})") from error

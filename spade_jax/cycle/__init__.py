@@ -5,7 +5,7 @@ from spade_jax.cycle.designing import PoolError, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
 from spade_jax.cycle.replaying import draw_retired, retire
 from spade_jax.cycle.rewarding import due_designs, note_novelty, pay, raw_reward
-from spade_jax.cycle.sources import SOURCES, Source, open_source
+from spade_jax.cycle.sources import SOURCES, Source, open_source, source_name
 from spade_jax.cycle.updating import agent_rows, role_gradients, trained_arms, update
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "raw_reward",
     "retire",
     "role_gradients",
+    "source_name",
     "trained_arms",
     "update",
 ]

@@ -160,7 +160,7 @@ def _yardstick(live: Sequence[Environment]) -> statistics.Metrics:
     for environment in live:
         skills.setdefault(environment.skill, []).extend(environment.yardstick)
     means = {
-        f"yardstick/win_rate/{skill.replace(' ', '_')}": statistics.mean(returns)
+        f"yardstick/win_rate/{statistics.slug(skill)}": statistics.mean(returns)
         for skill, returns in sorted(skills.items())
     }
     means["yardstick/win_rate"] = statistics.mean([*itertools.chain(*skills.values())])

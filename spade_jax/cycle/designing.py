@@ -25,7 +25,8 @@ POOL_ROUNDS = 20  # rounds of designs that may fill a fixed pool
 
 
 class PoolError(RuntimeError):
-    """A fixed pool of environments could not be filled."""
+    """A source of environments has too few of them: a pool was not filled, or nothing is left of
+    it; a folder can not be read, or holds too few that can be used."""
 
 
 def make_designs(

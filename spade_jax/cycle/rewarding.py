@@ -71,7 +71,7 @@ def raw_reward(
     plays = _paying_plays(environment)
     if plays is None:
         return None
-    plays = dataclasses.replace(plays, skill=averages[environment.skill])
+    plays = dataclasses.replace(plays, averages=averages[environment.skill])
     reward = REWARDS[designer.reward](plays, rooms.reward_settings)
     if designer.reward == "blend" and reward < 0:
         return None

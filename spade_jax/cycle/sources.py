@@ -13,15 +13,14 @@ from ml_collections import ConfigDict
 
 from spade_jax import seeding, statistics
 from spade_jax.curricula import (
+    CONTROLLERS,
     Archived,
     Controller,
     CurriculumRecords,
     FolderError,
     Graded,
-    LearningPotential,
     Pick,
     Rejections,
-    SlidingWindow,
     Tally,
     judged,
     read_folder,
@@ -31,7 +30,7 @@ from spade_jax.cycle.designing import PoolError, fill_pool, make_designs
 from spade_jax.designer import DESIGNS, Environment, validate
 from spade_jax.progress import Progress
 from spade_jax.rollout import Trajectory
-from spade_jax.rooms import Rooms
+from spade_jax.rooms import Rooms, pick
 from spade_jax.state import Records, RunState
 
 # Rules against shortcuts of a designer: who writes by hand may begin with what is easy.
@@ -181,8 +180,11 @@ class Adaptive:
 
     def begin(self, rooms: Rooms) -> Records:
         config = rooms.config
-        found = _read(config) if config.curriculum.folder else (seed_environments(config.seed), {})
-        usable = _checked(rooms, *found, lenient=True)
+        if config.curriculum.folder:
+            found, rejections = _read(config)
+        else:
+            found, rejections = seed_environments(config.seed, config.curriculum.domain), {}
+        usable = _checked(rooms, found, rejections, lenient=True)
         if not usable:
             raise PoolError("curriculum.source=adaptive: no environment can be used")
         return Records(curriculum=CurriculumRecords(graded=usable))
@@ -226,17 +228,18 @@ SOURCES: dict[str, type[Source]] = {
 }
 
 
+def source_name(section: ConfigDict) -> str:
+    """Of the source that `curriculum` asks for, which `fixed_pool` alone does for a pool."""
+    return "pool" if section.source == "designer" and section.fixed_pool else section.source
+
+
 def open_source(config: ConfigDict) -> Source:
-    """That of the config; `curriculum.fixed_pool` alone asks for a pool."""
-    name = config.curriculum.source
-    return SOURCES["pool" if name == "designer" and config.curriculum.fixed_pool else name]()
+    return SOURCES[source_name(config.curriculum)]()
 
 
 def _controller(section: ConfigDict, graded: Sequence[Graded]) -> Controller:
     limits = {each.name: each.limit for each in graded}
-    if section.controller == "sliding_window":
-        return SlidingWindow(limits, section.width, section.attempts, section.promote)
-    return LearningPotential(limits, section.levels, section.fast, section.slow, section.greedy)
+    return pick(section, CONTROLLERS[section.controller], limits=limits)
 
 
 def _environment(
@@ -249,10 +252,11 @@ def _environment(
 
 
 def _read(config: ConfigDict) -> tuple[list[Graded], Rejections]:
+    folder = config.curriculum.folder
     try:
-        return read_folder(pathlib.Path(config.curriculum.folder))
+        return read_folder(pathlib.Path(folder))
     except FolderError as error:
-        raise PoolError(f"curriculum.folder: {error}") from error
+        raise PoolError(f"curriculum.folder={folder}: {error}") from error
 
 
 def _checked(

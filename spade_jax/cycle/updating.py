@@ -53,7 +53,7 @@ def update(
     }
     if config.agent.format_bonus and plays:
         metrics["agent/well_formed_fraction"] = statistics.mean(
-            [_is_well_formed(config, play) for play in plays]
+            [_is_well_formed(play) for play in plays]
         )
     for role, (episodes, advantages) in rows.items():
         gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
@@ -125,13 +125,12 @@ def _trainable(
 def _format_bonus(config: ConfigDict, play: Episode) -> float:
     """What the return that is trained gets for the form of the actions; nobody else sees it."""
     bonus = config.agent.format_bonus
-    return (bonus if _is_well_formed(config, play) else -bonus) if bonus else 0.0
+    return (bonus if _is_well_formed(play) else -bonus) if bonus else 0.0
 
 
-def _is_well_formed(config: ConfigDict, play: Episode) -> bool:
-    """Whether every action has the form that the domain asks for."""
-    tool_use = config.curriculum.domain == "tool_use"
-    return all(well_formed(reply, tool_use) for reply in play.replies)
+def _is_well_formed(play: Episode) -> bool:
+    """Whether every action has the form that its environment asks for."""
+    return all(well_formed(reply, bool(play.tools)) for reply in play.replies)
 
 
 def role_gradients(

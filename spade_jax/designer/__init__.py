@@ -1,5 +1,5 @@
 from spade_jax.designer.advice import UNKNOWN, Answer, Ask, asking_model, asking_server
-from spade_jax.designer.coverage import coverage, entropy, novelty, repeat_share
+from spade_jax.designer.coverage import coverage, novelty, repeat_share
 from spade_jax.designer.curriculum import active_skills, requests
 from spade_jax.designer.design import (
     DesignRequest,
@@ -18,6 +18,7 @@ from spade_jax.designer.memory import (
     Negative,
     Record,
     Selection,
+    entropy,
 )
 from spade_jax.designer.repair import Conversations
 from spade_jax.designer.skills import SkillMatcher, is_verbatim, tool_count, verbatim_keys

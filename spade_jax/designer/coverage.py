@@ -1,13 +1,10 @@
 """How far the designs spread, and what a design in a place where few are is worth."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from spade_jax.designer.environment import Environment
-from spade_jax.designer.memory import Record
+from spade_jax.designer.memory import Record, entropy
 
 RECENT = 100  # newest records, of all skills, that the entropies speak of
 
@@ -65,12 +62,6 @@ def coverage(records: Sequence[Record]) -> dict[str, float]:
     axes = zip(Cell._fields, zip(*cells, strict=True), strict=True)
     found = {f"{axis}_entropy": entropy(values) for axis, values in axes}
     return {**found, "cell_entropy": entropy(cells)}
-
-
-def entropy(labels: Sequence[object]) -> float:
-    """Entropy of the labels' shares, nats."""
-    shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
-    return float(np.sum(shares * -np.log(shares)))
 
 
 def _cell_of(record: Record) -> Cell:

@@ -11,19 +11,21 @@ class Environment(msgspec.Struct):
     """One design and all that happened to it. Lives in the checkpoint until it is trained.
 
     Attributes:
-        name: unique in the run, "STEP-SLOT".
+        name: unique in the run: "STEP-SLOT[-ATTEMPT]"; of a pool "poolROUND-SLOT[-ATTEMPT]"; of a
+            folder its file's.
         skill: that the designer was asked for.
         document_id: of the grounding document, or None.
         reply: the designer's whole text.
         source, hint: parsed from the reply; empty when nothing could be parsed.
-        born: step of the design.
+        born: step of the design; of a pool or a folder, the step that it was drawn for last.
         stage, reason: the rejection; None and "" for an accepted design. Besides the sandbox's
             stages there are the trainer's own: "context" (the prompt did not fit), "cut" (the reply
             hit its token limit or deadline), "hint" (missing), "hint_leak", "audit", "off_skill"
             and "degenerate".
         shareable: episodes may share one sandbox process.
-        knob: the difficulty constant, when the source has one.
-        family: the seed family whose structure it shows, or None.
+        knob: the difficulty constant, when the source has one; of "adaptive" the level.
+        family: the seed family whose structure it shows, or None; of a folder and of "adaptive" the
+            name of the fixed environment.
         verbatim: the source stands word for word in the warm-start data.
         trajectory: of the designer.
         hint_returns: of the plays with the hint, at the weights of step `born`.

@@ -180,11 +180,10 @@ class Memory:
         stats["positive"] = sum(low <= record.win_rate <= high for record in records)
         stats["negative"] = len(self._negatives(records))
         stats["length_median"] = statistics.median(record.characters for record in records)
-        families = Counter(record.family for record in records if record.family is not None)
+        families = [record.family for record in records if record.family is not None]
         if families:
-            shares = np.array(list(families.values())) / families.total()
-            stats["families"] = len(families)
-            stats["effective_families"] = float(np.exp(-np.sum(shares * np.log(shares))))
+            stats["families"] = len(set(families))
+            stats["effective_families"] = float(np.exp(entropy(families)))
         knobs = [record.knob for record in records if record.knob is not None]
         if knobs:
             stats["knobs"] = len(set(knobs))
@@ -229,6 +228,12 @@ class Memory:
             for record in records
             if not low <= record.win_rate <= high
         ]
+
+
+def entropy(labels: Sequence[object]) -> float:
+    """Entropy of the labels' shares, nats."""
+    shares = np.array(list(Counter(labels).values()), np.float64) / max(1, len(labels))
+    return float(np.sum(shares * -np.log(shares)))
 
 
 def _draw(candidates: list, count: int, rng: np.random.Generator) -> list:

@@ -15,5 +15,5 @@ def open_source(argument: str, base_dir: Path) -> JsonlCorpus:
     del base_dir
     paths = {"": PATH, "tool_use": TOOL_USE_PATH}
     if argument not in paths:
-        raise CorpusError(f"bundled takes no argument or tool_use, got {argument!r}")
+        raise CorpusError(f"bundled:{argument}: expected bundled or bundled:tool_use")
     return JsonlCorpus([paths[argument]])

@@ -15,9 +15,10 @@ from spade_jax import models, settings
 from spade_jax.expected import ASSUMED, Cost, most, step_cost
 
 WORDS = {
-    "designs": "designs written",
+    "designs": "designs written, and repairs",
     "environments": "environments that live",
     "plays": "episodes, both arms",
+    "questions": "questions to the model itself",
     "sampled": "tokens sampled",
     "read": "tokens read for it",
     "trained": "tokens trained",
@@ -88,9 +89,13 @@ def cost_table(config: ConfigDict) -> Table:
         values = (getattr(cost, field.name) for cost in (expected, bound))
         table.add_row(WORDS[field.name], *(f"{value:.4g}" for value in values))
     table.caption = (
-        f"expected: an episode fills {ASSUMED.play:.0%} of its context, a design"
-        f" {ASSUMED.design:.0%}, the model writes {ASSUMED.sampled:.0%} of it,"
-        f" {ASSUMED.attempts:g} designs a slot. At most: full contexts, every attempt."
+        f"expected: an episode fills {ASSUMED.play:.0%} of its context, a design or a repair"
+        f" {ASSUMED.design:.0%}, the model writes {ASSUMED.sampled:.0%} of it, an answer takes"
+        f" {ASSUMED.answer:.0%} of its limit; {ASSUMED.attempts:g} designs a slot,"
+        f" {ASSUMED.repaired:.0%} of the repair turns, {ASSUMED.sound:.0%} of the designs pass the"
+        " sandbox. At most: full contexts, every attempt and repair. Not counted: the warm start,"
+        " evaluations, the designs of a pool, which are written once, and what a server is asked;"
+        " of a folder every environment counts as one with a hint."
     )
     table.caption_justify = "left"
     return table

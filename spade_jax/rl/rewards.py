@@ -43,13 +43,13 @@ class Plays:
         hint: returns with the hint, at the weights of the regeneration step.
         windows: one array per step of the delay window: returns without the hint. `windows[0]`
             was played at the same weights as `hint`.
-        skill: averages of the environment's skill, this window's plays among them; None where
-            nobody keeps any.
+        averages: of the environment's skill, this window's plays among them; None where nobody
+            keeps any.
     """
 
     hint: np.ndarray
     windows: tuple[np.ndarray, ...]
-    skill: SkillAverages | None = None
+    averages: SkillAverages | None = None
 
     @property
     def first(self) -> float:
@@ -135,9 +135,9 @@ def learning_potential(plays: Plays, settings: RewardSettings) -> float:
     Raises ValueError for plays without their skill's averages.
     """
     del settings
-    if plays.skill is None:
+    if plays.averages is None:
         raise ValueError("learning_potential needs the averages of the environment's skill")
-    return abs(plays.window_mean - plays.skill.slow)
+    return abs(plays.window_mean - plays.averages.slow)
 
 
 def regret_var(plays: Plays, settings: RewardSettings) -> float:

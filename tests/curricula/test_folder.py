@@ -39,9 +39,9 @@ def test_a_folder_or_a_file_that_cannot_be_read_is_named(tmp_path):
         read_folder(tmp_path / "none")
     (tmp_path / "a.py").write_text(CONTRACT)
     (tmp_path / "a.json").write_text("[1]")
-    with pytest.raises(FolderError, match="a.json: expected a JSON object"):
+    with pytest.raises(FolderError, match="expected a JSON object in a.json"):
         read_folder(tmp_path)
     (tmp_path / "a.json").unlink()
     (tmp_path / "a.py").write_bytes(b"\xff\xfe")
-    with pytest.raises(FolderError, match="a.py: expected UTF-8"):
+    with pytest.raises(FolderError, match="expected UTF-8 text in a.py"):
         read_folder(tmp_path)

@@ -12,7 +12,7 @@ from spade_jax.cycle import advice_metrics, judge_new, measure, raw_reward
 from spade_jax.cycle.advising import advise
 from spade_jax.designer import BROKEN, Environment
 from spade_jax.designer.wire import DESIGNS
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import GAMES
 from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
 from spade_jax.prompts import Prompts
@@ -197,7 +197,7 @@ def test_without_a_solution_or_a_program_nothing_leaks(pool):
 
 def test_the_seed_librarys_hints_are_no_leaks(pool):
     with advised(pool, [fails(500)], hints__leak_check=True) as rooms:
-        made = [f.sample(np.random.default_rng(0), 6) for f in FAMILIES.values()]
+        made = [f.sample(np.random.default_rng(0), 6) for f in GAMES.families.values()]
         designs = [draft(str(k), one.source, one.hint) for k, one in enumerate(made)]
         advise(rooms, designs, progress)
         assert not any(design.leaked for design in designs)

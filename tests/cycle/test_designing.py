@@ -10,7 +10,7 @@ from configs import base
 from sandbox_runner import BlockingPool
 from spade_jax.cycle.designing import _try_designs
 from spade_jax.designer import DesignRequest, DesignSettings, SkillMatcher
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import GAMES
 from spade_jax.prompts import Prompts
 from spade_jax.sampler import ContextError, Turn
 
@@ -77,7 +77,7 @@ class Phases:
         return contextlib.nullcontext()
 
 
-SEED_ENV = FAMILIES["press"].sample(np.random.default_rng(0), 4)
+SEED_ENV = GAMES.families["press"].sample(np.random.default_rng(0), 4)
 GOOD = f"```python\n{SEED_ENV.source}\n```\nHint: {SEED_ENV.hint}<end>"
 NO_CODE = "I would rather not.<end>"
 BROKEN = GOOD.replace("class ", "klass ", 1).replace("klass", "class X(:\nclass", 1)

@@ -10,6 +10,7 @@ from spade_jax.curricula import Archived, CurriculumRecords, Standing, seed_envi
 from spade_jax.cycle import PoolError, open_source
 from spade_jax.cycle.replaying import draw_retired, retire
 from spade_jax.designer import Environment
+from spade_jax.envs.library import DOMAINS
 from spade_jax.parallel import Hosts
 from spade_jax.rollout import Trajectory
 from spade_jax.state import Records
@@ -118,14 +119,14 @@ def test_a_folder_is_validated_once_and_the_rejected_are_named(pool, tmp_path, c
 
 def test_a_folder_that_is_not_there_is_a_pool_error(tmp_path):
     rooms = make_rooms(source="folder", folder=str(tmp_path / "none"))
-    with pytest.raises(PoolError, match="curriculum.folder: .*none: expected a folder"):
+    with pytest.raises(PoolError, match="curriculum.folder=.*none: expected a folder"):
         open_source(rooms.config).begin(rooms)
 
 
 def test_an_adaptive_step_plays_levels_and_learns_from_them():
     rooms = make_rooms(source="adaptive", num_envs=6)
     rooms.config.curriculum.adaptive.attempts = 2
-    records = Records(curriculum=CurriculumRecords(graded=seed_environments(0)))
+    records = Records(curriculum=CurriculumRecords(graded=seed_environments(0, "games")))
     assert len(records.curriculum.graded) == 16
     records.curriculum.standings = {
         each.name: Standing(level=2) for each in records.curriculum.graded
@@ -140,6 +141,14 @@ def test_an_adaptive_step_plays_levels_and_learns_from_them():
     assert metrics["adaptive/accuracy"] == 1.0 and metrics["adaptive/top_level"] == 2
     risen = {name for name, known in records.curriculum.standings.items() if known.level == 3}
     assert risen == {each.family for each in live if each.knob == 2} != set()
+
+
+def test_without_a_folder_adaptive_plays_the_seed_library_of_its_domain(pool):
+    rooms = make_rooms(pool, source="adaptive", domain="tool_use")
+    graded = open_source(rooms.config).begin(rooms).curriculum.graded
+    domain = DOMAINS["tool_use"]
+    assert len(graded) == 2 * len(domain.families)
+    assert {each.skill for each in graded} == set(domain.skills)
 
 
 def test_what_is_replayed_shows_what_was_forgotten():

@@ -11,12 +11,12 @@ from spade_jax.rollout import Episode, Trajectory
 from spade_jax.text import Message
 
 
-def episode(won, *replies):
+def episode(won, *replies, tools=()):
     row = Trajectory()
     row.append_sampled([5], [-1.0], 0)
     transcript = [Message("assistant", reply) for reply in replies]
     task = SimpleNamespace(seed=0)
-    return Episode(task, [row], transcript, outcome="terminated", reward=float(won))
+    return Episode(task, [row], transcript, outcome="terminated", reward=float(won), tools=tools)
 
 
 def rows(*groups, **changes):
@@ -50,9 +50,11 @@ def test_the_format_bonus_is_added_to_the_return_of_a_game_that_boxes_every_acti
     np.testing.assert_allclose(rows(group)[1], [1 / 3, 1 / 3, -2 / 3])
 
 
-@pytest.mark.parametrize("domain,bonus", [("tool_use", 0.1), ("games", -0.1)])
-def test_the_form_of_tool_use_is_another_one(domain, bonus):
-    other = {"tool_use": "<tool_call>no</tool_call>", "games": r"\boxed{1}"}[domain]
-    group = [episode(1, "<answer>1</answer>"), episode(1, other)]
+@pytest.mark.parametrize("domain", ["games", "tool_use"])
+@pytest.mark.parametrize(
+    "tools,other,bonus", [(({},), "<tool_call>no</tool_call>", 0.1), ((), r"\boxed{1}", -0.1)]
+)
+def test_the_form_is_that_of_the_environment_whatever_the_domain(domain, tools, other, bonus):
+    group = [episode(1, "<answer>1</answer>", tools=tools), episode(1, other, tools=tools)]
     changes = {"agent.format_bonus": 0.1, "curriculum.domain": domain}
     np.testing.assert_allclose(rows(group, **changes)[1], [bonus, -bonus])

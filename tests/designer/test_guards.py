@@ -22,7 +22,7 @@ from spade_jax.designer.guards import (
     permanent_credit,
     replays,
 )
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import GAMES
 from spade_jax.parallel import Hosts
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
@@ -61,7 +61,7 @@ def pool():
 
 
 def sample(family, knob=4, seed=0):
-    return FAMILIES[family].sample(np.random.default_rng(seed), knob)
+    return GAMES.families[family].sample(np.random.default_rng(seed), knob)
 
 
 def environment(source, skill="spatial reasoning", name="e"):
@@ -214,9 +214,9 @@ def test_partial_credit_for_any_answer_is_degenerate(pool):
     assert "none of 15 plays loses" in judged(pool, source, plays, "partial_credit").reason
 
 
-@pytest.mark.parametrize("family", sorted(FAMILIES))
+@pytest.mark.parametrize("family", sorted(GAMES.families))
 def test_every_seed_family_passes_validation_and_its_skill_is_recognised(pool, family):
-    seeds = [(name, f) for name, f in FAMILIES.items()]
+    seeds = [(name, f) for name, f in GAMES.families.items()]
     matcher = SkillMatcher([
         (f.skill, name, f.sample(np.random.default_rng(k), 4 + k).source)
         for name, f in seeds

@@ -7,14 +7,11 @@ import pytest
 
 import sandbox_runner.tool_use as tool_use
 from configs import base
+from configs.tool_use_qwen3_4b import SKILLS as TOOL_USE
 from spade_jax.designer import Difficulty, Negative, Record, Selection, designer_prompt
 from spade_jax.prompts import PromptError, Prompts, styles
 
 GAMES = tuple(base.get_config().curriculum.skills)
-TOOL_USE = (
-    "API orchestration", "data retrieval", "state modification", "error recovery",
-    "tool selection", "multi-step workflows",
-)  # fmt: skip
 DOCUMENT = "Tides follow the moon."
 GOOD = Record("class LockEnv:\n    N = 4\n", "s", 0.52, 0.3, 0)
 BAD = Record("class DullEnv:\n    N = 9\n", "s", 1.0, 0.0, 0)

@@ -12,7 +12,7 @@ from spade_jax.designer.skills import (
     tool_count,
     verbatim_keys,
 )
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import GAMES
 
 SHELL = '''
 class {name}Env:
@@ -127,9 +127,9 @@ def test_every_seed_family_is_told_from_the_others():
     rng = np.random.default_rng(0)
     matcher = SkillMatcher([
         (family.skill, name, family.sample(rng).source)
-        for name, family in FAMILIES.items() for _ in range(8)
+        for name, family in GAMES.families.items() for _ in range(8)
     ])
-    for name, family in FAMILIES.items():
+    for name, family in GAMES.families.items():
         for _ in range(5):
             match = matcher.match(family.sample(rng).source)
             assert (match.skill, match.family) == (family.skill, name)
@@ -166,4 +166,4 @@ def test_tools_are_counted_by_their_methods():
     # def tool_none(self)
 """
     assert tool_count(source) == 2
-    assert tool_count(FAMILIES["press"].sample(np.random.default_rng(0)).source) == 0
+    assert tool_count(GAMES.families["press"].sample(np.random.default_rng(0)).source) == 0

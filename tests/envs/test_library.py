@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from spade_jax.envs.library import (
-    FAMILIES,
-    SKILLS,
+    GAMES,
     Mixture,
     designs,
     draw_knob,
@@ -23,12 +22,11 @@ from spade_jax.envs.library.__main__ import main
 from spade_jax.envs.library.documents import RESERVED, RESERVED_COLOURS, TOPICS, bundled
 from spade_jax.envs.library.expert import environment_class
 from spade_jax.envs.library.family import MOVE_FORMAT, VAGUE_HINTS, numbers
-from spade_jax.envs.library.registry import CUES
 from spade_jax.grounding.bundled import PATH as BUNDLED
 
 CLEAR = Mixture(vague_hints=0.0)
 KNOBS = (2, 3, 6, 13, 22, 36, 50, 60)
-every_family = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+every_family = pytest.mark.parametrize("family", GAMES.families.values(), ids=GAMES.families)
 
 
 def play(family, knob, with_hint, noise=0.0, count=70):
@@ -43,10 +41,10 @@ def play(family, knob, with_hint, noise=0.0, count=70):
 
 
 def test_every_skill_of_the_paper_has_one_or_two_families():
-    count = Counter(family.skill for family in FAMILIES.values())
-    assert set(count) == set(SKILLS)
+    count = Counter(family.skill for family in GAMES.families.values())
+    assert set(count) == set(GAMES.skills)
     assert set(count.values()) <= {1, 2}
-    assert len(FAMILIES) >= 8
+    assert len(GAMES.families) >= 8
 
 
 @every_family
@@ -171,7 +169,7 @@ def test_guessing_in_range_without_looking_wins_on_less_than_half(family):
 
 
 def test_search_outgrows_its_tries_even_for_a_perfect_player():
-    rates = [play(FAMILIES["search"], knob, with_hint=True)[0] for knob in (13, 36, 60)]
+    rates = [play(GAMES.families["search"], knob, with_hint=True)[0] for knob in (13, 36, 60)]
     assert rates[0] == 1.0 and rates[0] > rates[1] > rates[2]
 
 
@@ -213,7 +211,7 @@ def test_texts_are_short_enough_for_a_small_model(family):
 def test_sources_share_their_lines_across_families():
     rng = np.random.default_rng(8)
     lines = Counter()
-    for family in FAMILIES.values():
+    for family in GAMES.families.values():
         for _ in range(60):
             lines.update(set(family.sample(rng).source.splitlines()))
     assert len(lines) < 350
@@ -223,7 +221,7 @@ def test_idioms_are_distinct_and_cover_nearly_every_source_line():
     texts = idioms()
     assert len(set(texts)) == len(texts) < 250
     rng = np.random.default_rng(17)
-    sources = [family.sample(rng).source + "\n" for family in FAMILIES.values() for _ in range(60)]
+    sources = [f.sample(rng).source + "\n" for f in GAMES.families.values() for _ in range(60)]
     lines = [line for source in sources for line in source.splitlines(keepends=True)]
     assert np.mean([line in texts for line in lines]) > 0.85
     beginnings = tuple(text for text in texts if text.startswith("    ") and text[-1] != "\n")
@@ -245,7 +243,7 @@ def test_hint_states_the_mechanic_and_the_format_unless_vague(family):
 
 
 def test_vague_hint_leaves_the_expert_without_the_mechanic():
-    lift, rng = FAMILIES["lift"], np.random.default_rng(10)
+    lift, rng = GAMES.families["lift"], np.random.default_rng(10)
     vague = Mixture(vague_hints=1.0)
     wins = [
         expert_episode(lift.sample(rng, 9, vague), seed, True, 0.0, rng).final_return
@@ -256,8 +254,8 @@ def test_vague_hint_leaves_the_expert_without_the_mechanic():
 
 
 def test_expert_noise_costs_wins():
-    clean = np.mean([play(f, 8, True, count=40)[0] for f in FAMILIES.values()])
-    noisy = np.mean([play(f, 8, True, noise=0.4, count=40)[0] for f in FAMILIES.values()])
+    clean = np.mean([play(f, 8, True, count=40)[0] for f in GAMES.families.values()])
+    noisy = np.mean([play(f, 8, True, noise=0.4, count=40)[0] for f in GAMES.families.values()])
     assert noisy < clean - 0.1
 
 
@@ -278,13 +276,13 @@ def test_near_knob_scatters_by_a_factor_around_its_argument():
 
 def test_designs_follow_the_mix():
     pairs = list(designs(3000, np.random.default_rng(13)))
-    assert Counter(env.skill for env, _ in pairs) == dict.fromkeys(SKILLS, 500)
+    assert Counter(env.skill for env, _ in pairs) == dict.fromkeys(GAMES.skills, 500)
     with_memory = [(env, memory) for env, memory in pairs if memory]
     assert 0.45 < len(with_memory) / len(pairs) < 0.55
     assert all(env.skill == memory.skill for env, memory in with_memory)
     ratios = np.log([env.knob / memory.knob for env, memory in with_memory])
     assert np.median(np.abs(ratios)) < 0.4
-    grounded = [any(cue in env.document for cue in CUES) for env, _ in pairs]
+    grounded = [any(cue in env.document for cue in GAMES.cues) for env, _ in pairs]
     assert 0.65 < np.mean(grounded) < 0.75
     assert 0.03 < np.mean([not env.document for env, _ in pairs]) < 0.07
 
@@ -292,7 +290,7 @@ def test_designs_follow_the_mix():
 def test_grounded_documents_name_the_noun_and_the_colours_of_the_source():
     rng = np.random.default_rng(14)
     always = Mixture(generic_documents=0.0, no_document=0.0)
-    for family in FAMILIES.values():
+    for family in GAMES.families.values():
         for _ in range(20):
             env = family.sample(rng, settings=always)
             noun = env.source.split('NAME = "')[1].split('"')[0]
@@ -302,7 +300,7 @@ def test_grounded_documents_name_the_noun_and_the_colours_of_the_source():
 
 def test_no_document_states_a_number():
     rng = np.random.default_rng(15)
-    assert not any(numbers(family.sample(rng).document) for family in FAMILIES.values())
+    assert not any(numbers(family.sample(rng).document) for family in GAMES.families.values())
 
 
 def test_training_sources_never_take_a_reserved_noun():
@@ -314,7 +312,7 @@ def test_training_sources_never_take_a_reserved_noun():
 
 def test_bundled_corpus_is_what_the_generator_writes_and_well_formed():
     records = [json.loads(line) for line in BUNDLED.read_text(encoding="utf-8").splitlines()]
-    assert records == list(bundled(CUES))
+    assert records == list(bundled(GAMES.cues))
     assert len(records) >= 200 and BUNDLED.stat().st_size < 150_000
     assert len({record["id"] for record in records}) == len(records)
     assert len({record["text"] for record in records}) > 0.95 * len(records)
@@ -325,7 +323,7 @@ def test_bundled_corpus_is_what_the_generator_writes_and_well_formed():
 
 
 def test_no_document_of_the_corpus_offers_a_reserved_pair_of_colours():
-    for record in bundled(CUES):
+    for record in bundled(GAMES.cues):
         words = set(record["text"].replace(".", "").split())
         assert not any(set(pair) <= words for pair in RESERVED_COLOURS.values())
 
@@ -356,7 +354,7 @@ def test_generator_writes_both_files_and_depends_on_its_seed_alone(tmp_path):
     assert all(set(row) == keys for row in design)
     assert {row["with_hint"] for row in episode} == {True, False}
     assert {row["return"] for row in episode} == {0.0, 1.0}
-    assert {row["family"] for row in episode} == set(FAMILIES)
+    assert {row["family"] for row in episode} == set(GAMES.families)
 
 
 def test_overrides_reach_the_settings(tmp_path):

@@ -11,8 +11,7 @@ from sandbox_runner import BlockingPool, Session
 from spade_jax.designer import Environment, SkillMatcher, check_skills, validate
 from spade_jax.envs.library import (
     DOMAINS,
-    FAMILIES,
-    SKILLS,
+    GAMES,
     Mixture,
     designs,
     expert_episode,
@@ -53,9 +52,9 @@ def play(family, knob, with_hint, noise=0.0, count=70):
 
 def test_every_tool_use_skill_has_a_family_and_no_family_is_of_two_domains():
     assert {family.skill for family in DOMAIN.families.values()} == set(DOMAIN.skills)
-    assert not set(DOMAIN.families) & set(FAMILIES)
-    assert not set(DOMAIN.skills) & set(SKILLS)
-    for name in (*DOMAIN.families, *FAMILIES):
+    assert not set(DOMAIN.families) & set(GAMES.families)
+    assert not set(DOMAIN.skills) & set(GAMES.skills)
+    for name in (*DOMAIN.families, *GAMES.families):
         assert family_named(name).name == name
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from spade_jax.envs.library import FAMILIES, SeedEnvironment, expert_episode, knob_of
+from spade_jax.envs.library import GAMES, SeedEnvironment, expert_episode, knob_of
 from spade_jax.eval.held_out import held_out
 from spade_jax.eval.held_out.suite import KNOBS, entries
 
@@ -15,7 +15,7 @@ both_splits = pytest.mark.parametrize("split", ["dev", "test"])
 def training_pairs():
     return {
         (name, mechanic.rule, mechanic.constant)
-        for name, family in FAMILIES.items()
+        for name, family in GAMES.families.items()
         for mechanic in family.mechanics
     }
 
@@ -63,8 +63,8 @@ def test_unseen_families_are_unknown_to_training_and_to_the_other_split(split):
     unseen = {env.family for env in held_out(split) if not env.seen}
     other = {env.family for env in held_out("test" if split == "dev" else "dev") if not env.seen}
     assert len(unseen) >= 2
-    assert not unseen & (set(FAMILIES) | other)
-    assert {env.family for env in held_out(split) if env.seen} <= set(FAMILIES)
+    assert not unseen & (set(GAMES.families) | other)
+    assert {env.family for env in held_out(split) if env.seen} <= set(GAMES.families)
 
 
 @both_splits
@@ -79,7 +79,7 @@ def test_every_family_is_named_after_several_things(split):
 def test_no_held_out_source_is_in_the_training_space(split):
     for env in held_out(split):
         if env.seen:
-            family = FAMILIES[env.family]
+            family = GAMES.families[env.family]
             noun = env.source.split('NAME = "')[1].split('"')[0]
             sources = {
                 family.source(mechanic, env.knob, noun) for mechanic in family.mechanics

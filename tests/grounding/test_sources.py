@@ -38,7 +38,7 @@ def test_without_weights_every_source_counts_alike(folder):
     ("jsonl:", None, "expected jsonl:PATH"),
     ("jsonl:a.jsonl", (0,), "weights must be positive"),
     (("jsonl:a.jsonl", "jsonl:b.jsonl"), (1,), "one weight per part"),
-    ("bundled:x", None, "takes no argument"),
+    ("bundled:x", None, "bundled:x: expected bundled or bundled:tool_use"),
 ])
 def test_a_bad_request_is_refused_with_its_reason(folder, sources, weights, message):
     with pytest.raises(CorpusError, match=message):

@@ -90,6 +90,8 @@ def test_a_size_that_a_recipe_does_not_have_is_named():
     check_settings("configs/games_qwen3_4b.py:tiny", ["seed"])
     with pytest.raises(LaunchError, match=r"py:huge: size 'huge' of the recipe: expected tiny"):
         check_settings("configs/games_qwen3_4b.py:huge", [])
+    with pytest.raises(LaunchError, match="^--size=tiny: configs/tiny.py has no sizes$"):
+        check_settings("configs/tiny.py:tiny", [])
 
 
 @pytest.mark.parametrize("key", ["stepss", "memory.enabledd", "steps.more"])

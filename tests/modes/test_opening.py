@@ -36,6 +36,16 @@ def test_modes_for_one_process_say_so(tmp_path):
         run_play(config, tmp_path, Options(env=str(tmp_path / "game.py"), **several))
 
 
+def test_a_file_that_cannot_be_played_is_named_once(tmp_path):
+    path = tmp_path / "game.py"
+    path.write_bytes(b"\xff")
+    config = tiny.get_config()
+    config.model.checkpoint = "smollm2_135m"
+    with pytest.raises(ModeError, match="expected UTF-8 text in game.py") as caught:
+        run_play(config, tmp_path, Options(env=str(path), hosts=Hosts()))
+    assert str(caught.value).startswith(f"--env={path}: expected")
+
+
 def test_a_recipe_without_held_out_environments_says_so_when_it_is_scored(tmp_path):
     with pytest.raises(ModeError, match=r"expected eval\.episodes or eval\.greedy above 0"):
         run_eval(tiny_tool_use.get_config(), tmp_path, Options(hosts=Hosts()))

@@ -15,8 +15,8 @@ from spade_jax.rl.rewards import (
 )
 
 
-def plays(hint, *windows, skill=None):
-    return Plays(np.asarray(hint, float), tuple(np.asarray(w, float) for w in windows), skill)
+def plays(hint, *windows, averages=None):
+    return Plays(np.asarray(hint, float), tuple(np.asarray(w, float) for w in windows), averages)
 
 
 def test_regret_is_the_gap_of_the_means():
@@ -47,8 +47,8 @@ def test_learning_potential_is_the_distance_from_the_slow_average_of_the_skill()
     # w = (0 + 0 + 1 + 1 + 1) / 5 = 0.6
     window = ([0, 0], [1, 1, 1])
     below, above = SkillAverages(0.0, 0.85), SkillAverages(0.0, 0.25)
-    assert learning_potential(plays([], *window, skill=below), None) == pytest.approx(0.25)
-    assert learning_potential(plays([], *window, skill=above), None) == pytest.approx(0.35)
+    assert learning_potential(plays([], *window, averages=below), None) == pytest.approx(0.25)
+    assert learning_potential(plays([], *window, averages=above), None) == pytest.approx(0.35)
     with pytest.raises(ValueError, match="averages of the environment's skill"):
         learning_potential(plays([1], *window), RewardSettings())
 

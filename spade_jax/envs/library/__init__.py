@@ -5,12 +5,11 @@ from spade_jax.envs.library.family import Family, Mechanic, SeedEnvironment, kno
 from spade_jax.envs.library.generate import designs, episodes
 from spade_jax.envs.library.idioms import idioms
 from spade_jax.envs.library.mixture import Mixture, draw_knob, near_knob
-from spade_jax.envs.library.registry import DOMAINS, FAMILIES, SKILLS, Domain
+from spade_jax.envs.library.registry import DOMAINS, GAMES, Domain
 
 __all__ = [
     "DOMAINS",
-    "FAMILIES",
-    "SKILLS",
+    "GAMES",
     "Domain",
     "ExpertEpisode",
     "Family",

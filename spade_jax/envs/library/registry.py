@@ -79,7 +79,6 @@ DOMAINS: dict[str, Domain] = {
     for name, skills in _SKILLS.items()
 }
 GAMES = DOMAINS["games"]
-SKILLS, FAMILIES, CUES = GAMES.skills, GAMES.families, GAMES.cues
 
 
 def family_named(name: str) -> Family:

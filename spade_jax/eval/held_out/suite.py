@@ -6,7 +6,7 @@ stopped or a recipe that was kept because of a test score makes that score worth
 
 import dataclasses
 
-from spade_jax.envs.library import FAMILIES
+from spade_jax.envs.library import GAMES
 from spade_jax.envs.library.documents import RESERVED, RESERVED_COLOURS
 from spade_jax.envs.library.family import Family, Mechanic
 from spade_jax.envs.library.shop import RESERVED_FEES
@@ -73,7 +73,7 @@ def entries(split: str) -> list[tuple[Family, int, Mechanic, bool]]:
             "levers": (Mechanic(f"{one}/{other}", 2), Mechanic(f"{other}/{one}", 2)),
             "shop": (Mechanic("first", fee), Mechanic("third", fee)),
         }
-        found += [(FAMILIES[name], level, m, True) for name in seen for m in seen[name]]
+        found += [(GAMES.families[name], level, m, True) for name in seen for m in seen[name]]
         found += [(family, level, m, False) for family, pair in _UNSEEN[split] for m in pair]
     return found
 
