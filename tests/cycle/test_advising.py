@@ -20,10 +20,10 @@ from spade_jax.remote import RemoteEngine, open_remote
 from spade_jax.rl import RewardSettings, SkillAverages
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
-from tests.envs.test_tool_use import SHOP, call
-from tests.parallel.test_hosts import everywhere, groups
+from tests.envs.shop import DONE, SHOP, call
+from tests.metrics_docs import undocumented
+from tests.parallel.threads import everywhere, groups
 from tests.remote.server import fails, says, serving
-from tests.test_metrics_docs import undocumented
 
 SKILL = "spatial reasoning"
 AVERAGES = {SKILL: SkillAverages(0.5, 0.5)}
@@ -287,7 +287,7 @@ def test_the_servers_model_uses_tools_too(pool):
         said = [message["content"] for message in request["messages"]]
         assert said[0].startswith("You may call") and '"price"' in said[0]
         item = next(item for item in ("paper", "ink", "pen") if item in said[-1])
-        return says("<answer>done</answer>" if "bought" in said[-1] else call("buy", item))
+        return says(DONE if "bought" in said[-1] else call("buy", item))
 
     with advised(pool, answer, yardstick__enabled=True, yardstick__plays=1) as rooms:
         live = [draft(source=SHOP)]
