@@ -203,6 +203,14 @@ def test_the_seed_librarys_hints_are_no_leaks(pool):
         assert not any(design.leaked for design in designs)
 
 
+def test_of_several_requests_the_calls_are_secret_and_the_word_that_ends_each_is_not(pool):
+    told = " ".join(f"{call('buy', item)} {DONE}" for item in ("pen", "ink", "paper"))
+    with advised(pool, [fails(500)], hints__leak_check=True) as rooms:
+        fair, telling = draft("a", SHOP, "Say done after each."), draft("b", SHOP, told)
+        advise(rooms, [fair, telling], progress)
+        assert (fair.leaked, telling.leaked) == (False, True)
+
+
 @pytest.mark.parametrize(
     "answer,verdict",
     [
