@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from sandbox_runner import protocol
-from sandbox_runner.contract import REWARD_BOUND, tool_schemas
+from sandbox_runner.contract import REWARD_BOUND
+from sandbox_runner.tool_schemas import read_tools
 from sandbox_runner.types import EnvError, Limits
 
 STAGES = frozenset({"parse", "load", "contract", "robustness", "limits", "trivial"})
@@ -69,7 +70,7 @@ def _check_start(text: str, tools: str, limits: Limits) -> None:
     _check_size(text + tools, limits)
     if tools:
         try:
-            tool_schemas(tools)
+            read_tools(tools)
         except EnvError as error:
             raise protocol.ProtocolError(f"tools: {error.detail}") from error
 

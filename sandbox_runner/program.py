@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sandbox_runner import contract, protocol
+from sandbox_runner.tool_schemas import check_tools
 from sandbox_runner.types import EnvError, Limits
 
 _FILE = "<environment>"
@@ -123,7 +124,7 @@ class Program:
 
     def _tools(self, env: Any, observation: str) -> str:
         value = self._guard("robustness", "get_tools", lambda: env.get_tools())
-        tools = self._guard("contract", "reading get_tools", lambda: contract.check_tools(value))
+        tools = self._guard("contract", "reading get_tools", lambda: check_tools(value))
         both = "the observation of reset and the tools"
         contract.check_together((observation, tools), both, self._limits.observation_bytes)
         return tools

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from sandbox_runner import confine, protocol
 from sandbox_runner.child_process import Call, ChildProcess
-from sandbox_runner.contract import tool_schemas
 from sandbox_runner.exchange import Exchange
+from sandbox_runner.tool_schemas import read_tools
 from sandbox_runner.types import (
     BatchError,
     EnvError,
@@ -178,7 +178,7 @@ class Sessions:
     ) -> Batch[list[Observation | EnvError]]:
         def take(live: _Live, answer: protocol.Started) -> Observation:
             live.turns, live.ended = 0, False
-            return Observation(answer.text, tool_schemas(answer.tools) if answer.tools else ())
+            return Observation(answer.text, read_tools(answer.tools) if answer.tools else ())
 
         sessions = [session for session, _ in items]
         for _, seed in items:

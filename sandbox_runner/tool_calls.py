@@ -1,4 +1,5 @@
-"""The tool calls in a reply: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`.
+"""The tool calls in a reply, `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, and its
+submitted answers, `<answer>...</answer>`.
 
 A model wrote the text, so anything may stand in it: what is no call is named, never raised.
 """
@@ -12,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
+CALL, CALL_END = "<tool_call>", "</tool_call>"
+ANSWER, ANSWER_END = "<answer>", "</answer>"
 
-_TAG = re.compile(f"{OPEN}|{CLOSE}")
+_TAG = re.compile(f"{CALL}|{CALL_END}")
 # JSON has `<` and backslashes in strings alone, so where one is met outside, the body has ended.
 # A tag flips inside and outside for whoever began before it: no character is read more than twice.
 _BODY = re.compile(r'(?:[^"<\\]|"(?:[^"\\]|\\.)*+")*+', re.DOTALL)
@@ -36,34 +38,38 @@ class MalformedCall:
     reason: str
 
 
-def parse_tool_calls(text: str) -> list[ToolCall | MalformedCall]:
-    """Every call of a reply in its order; takes time linear in `text`.
+def split_reply(text: str) -> tuple[list[ToolCall | MalformedCall], str]:
+    """Every call of a reply in order, and the text outside of them; takes time linear in `text`.
 
     A tag inside a JSON string is part of the string. A call ends unclosed where the next one opens
-    or the text ends. Arguments may also be the object's JSON in a string. Prose around calls is
-    passed over; give the reply without its thinking, or calls that were only considered count.
+    or the text ends. Arguments may also be the object's JSON in a string. Give the reply without
+    its thinking, or calls that were only considered count.
     """
-    return split_reply(text)[0]
-
-
-def split_reply(text: str) -> tuple[list[ToolCall | MalformedCall], str]:
-    """What `parse_tool_calls` finds, and the text outside of these calls."""
     calls: list[ToolCall | MalformedCall] = []
     outside: list[str] = []
     position = 0
-    while (found := text.find(OPEN, position)) >= 0:
+    while (found := text.find(CALL, position)) >= 0:
         outside.append(text[position:found])
-        start = found + len(OPEN)
+        start = found + len(CALL)
         end = _BODY.match(text, start).end()
-        if not text.startswith(CLOSE, end):
+        if not text.startswith(CALL_END, end):
             tag = _TAG.search(text, start)
             end = tag.start() if tag else len(text)
-        closed = text.startswith(CLOSE, end)
+        closed = text.startswith(CALL_END, end)
         body = text[start:end]
-        calls.append(_read(body) if closed else MalformedCall(body, f"it has no {CLOSE}"))
-        position = end + len(CLOSE) if closed else end
+        calls.append(_read(body) if closed else MalformedCall(body, f"it has no {CALL_END}"))
+        position = end + len(CALL_END) if closed else end
     outside.append(text[position:])
     return calls, "".join(outside)
+
+
+def last_answer(outside: str) -> str | None:
+    """The text of the last complete `<answer>` outside of calls; None without one."""
+    start = outside.rfind(ANSWER, 0, max(0, outside.rfind(ANSWER_END)))
+    if start < 0:
+        return None
+    start += len(ANSWER)
+    return outside[start : outside.index(ANSWER_END, start)]
 
 
 class _NotACall(ValueError):

@@ -17,13 +17,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from sandbox_runner.tool_calls import MalformedCall, ToolCall, split_reply
+from sandbox_runner.tool_calls import MalformedCall, ToolCall, last_answer, split_reply
 from sandbox_runner.types import EnvError
 
 MOST_CALLS = 16  # of one reply that are answered each; the others share one text
 MOST_BYTES = 30_000  # of all the results of one reply, in UTF-8
 ERROR = "Error:"  # how the answer to a wrong call starts
-_OPEN, _CLOSE = "<answer>", "</answer>"
 _FORMAT = (
     'Reply with <tool_call>{"name": ..., "arguments": {...}}</tool_call> '
     "or <answer>...</answer>."
@@ -51,15 +50,6 @@ def same_answer(given: str, expected: str) -> bool:
 
 def _number(text: str) -> float:
     return float(text.replace(",", "") if _THOUSANDS.fullmatch(text) else text)
-
-
-def last_answer(text: str) -> str | None:
-    """The text of the last complete `<answer>`; None without one."""
-    start = text.rfind(_OPEN, 0, max(0, text.rfind(_CLOSE)))
-    if start < 0:
-        return None
-    start += len(_OPEN)
-    return text[start : text.index(_CLOSE, start)]
 
 
 class ToolUseEnv:

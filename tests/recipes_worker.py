@@ -20,7 +20,7 @@ from spade_jax.modes import Options, run_warm_start
 from spade_jax.modes.opening import first_state, open_rooms
 from spade_jax.parallel import Hosts
 from spade_jax.progress import Progress
-from spade_jax.sampler import Turn
+from tests.rollout.scripted import ScriptedEngine
 
 SMALL = {
     "steps": 1, "warm_start.designs": 150, "warm_start.episodes": 300, "warm_start.steps": 20,
@@ -28,46 +28,25 @@ SMALL = {
 }  # fmt: skip
 
 
-class Handle:
-    """See `sampler.Handle`; every submitted or extended one is answered at the next advance."""
-
-    def __init__(self, speaker, seed):
-        self.speaker, self.rng = speaker, np.random.default_rng(seed)
-
-    def extend(self, tokens, max_new_tokens, kept=None):
-        self.speaker.open.append(self)
-
-    def close(self):
-        pass
-
-
-class Scripted:
+class Spoken(ScriptedEngine):
     """A role's engine, but for what it says."""
-
-    running = False
 
     def __init__(self, engine, chat, say):
         """`say`: from a prompt and a generator to the reply."""
-        self._engine, self._chat, self._say = engine, chat, say
-        self.open, self.asked = [], []
+        super().__init__(self._reply, version=0)
+        self._engine, self._chat, self._text = engine, chat, say
+        self._generators = {}
 
     def __getattr__(self, name):
         return getattr(self._engine, name)
 
-    def submit(self, request):
-        self.asked.append(self._chat.decode(request.tokens))
-        handle = Handle(self, request.seed)
-        handle.prompt = self.asked[-1]
-        self.open.append(handle)
-        return handle
+    @property
+    def asked(self):
+        return [self._chat.decode(request.tokens) for request in self.requests]
 
-    def advance(self, timeout=None):
-        opened, self.open = self.open, []
-        turns = []
-        for handle in opened:
-            tokens = tuple(self._chat.reply(self._say(handle.prompt, handle.rng)))
-            turns.append(Turn(handle, tokens, (-1.0,) * len(tokens), "stop", 0))
-        return turns
+    def _reply(self, handle):
+        rng = self._generators.setdefault(handle, np.random.default_rng(handle.request.seed))
+        return self._chat.reply(self._text(self._chat.decode(handle.request.tokens), rng)), "stop"
 
 
 def designer_of(domain, prompts):
@@ -107,10 +86,10 @@ def run(recipe, folder):
     workdir = folder / pathlib.Path(recipe).stem
     with open_rooms(config, workdir, Hosts()) as rooms, Progress(1) as progress:
         chat, domain = rooms.language.chats["designer"], DOMAINS[config.curriculum.domain]
-        speaker = Scripted(rooms.engines["designer"], chat, designer_of(domain, rooms.prompts))
+        speaker = Spoken(rooms.engines["designer"], chat, designer_of(domain, rooms.prompts))
         rooms.engines["designer"] = speaker
         agent = rooms.language.chats["agent"]
-        rooms.player._engine = Scripted(rooms.engines["agent"], agent, guess)
+        rooms.player._engine = Spoken(rooms.engines["agent"], agent, guess)
         records = open_source(config).begin(rooms)
         past = [remembered(skill) for skill in config.curriculum.skills]
         records.memory = Memory(rooms.memory_settings, past).to_json()

@@ -37,7 +37,6 @@ from spade_jax.config import ConfigError, validate
         ("steps", 0, "at least 1"),
         ("eval.greedy", -1, "at least 0"),
         ("designer.plateau_low", 0.9, "between 0 and designer.plateau_high=0.6"),
-        ("curriculum.domain", "chess", "one of games, tool_use"),
         ("curriculum.fixed_pool", 5, "0 or at least curriculum.num_envs=24"),
         ("curriculum.source", "thin air", "one of adaptive, designer, folder, pool"),
         ("curriculum.folder", "worlds", "nothing, as curriculum.source=designer"),

@@ -7,7 +7,7 @@ import pytest
 
 from spade_jax.metrics import read_metrics
 from tests.processes import as_group, started
-from tests.test_train import WALL, assert_alike, command, run
+from tests.small_runs import WALL, assert_alike, command, run
 
 pytestmark = pytest.mark.soak
 STEPS = 4

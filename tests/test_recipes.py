@@ -18,11 +18,12 @@ from spade_jax.rl.rewards import plateau
 
 CONFIGS = pathlib.Path("configs")
 PUBLISHED = sorted(
-    path.as_posix()
-    for pattern in ("*_qwen3_*.py", "fixed_pool_*.py", "ablations/[a-z]*.py")
-    for path in CONFIGS.glob(pattern)
+    {
+        path.as_posix()
+        for pattern in ("*_qwen3_*.py", "fixed_pool_*.py", "ablations/[a-z]*.py")
+        for path in CONFIGS.glob(pattern)
+    }
 )
-PUBLISHED = list(dict.fromkeys(PUBLISHED))
 LAPTOP = ["configs/base.py", "configs/smollm2_135m.py", "configs/tiny.py",
           "configs/tiny_tool_use.py"]  # fmt: skip
 GAMES = "configs/games_qwen3_30b_a3b.py"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sandbox_runner.contract import tool_schemas
 from sandbox_runner.protocol import Played, Transcript
+from sandbox_runner.tool_schemas import read_tools
 from sandbox_runner.types import Session, Verdict
 from sandbox_runner.validation import probes, tool_probes
 
@@ -51,7 +51,7 @@ class Evidence:
     def tools(self) -> tuple[dict, ...]:
         """The schemas of the first reset."""
         text = self.fresh[REPLIES].tools if REPLIES in self.fresh else ""
-        return tool_schemas(text) if text else ()
+        return read_tools(text) if text else ()
 
     def probe_episode(self, kind: str) -> list[str]:
         """The actions of one kind; none where the program has no use for them."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import re
 
+from sandbox_runner.tool_calls import ANSWER, ANSWER_END, CALL, CALL_END, last_answer, split_reply
+
 BOXED_NUMBER = r"\boxed{7}"
 PROBES = (
     BOXED_NUMBER,
@@ -19,11 +21,10 @@ _WORDS = (
     "river", "orange", "seven", "quickly", "stone", "yellow", "window", "carry", "north",
     "gentle", "ocean", "paper", "silver", "dream", "laugh", "bridge", "candle", "forest",
 )  # fmt: skip
-_MARKERS = ("\\boxed", "<tool_call>", "<answer>")
+_MARKERS = ("\\boxed", CALL, ANSWER)
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
 _MOST_MATCHES = 100  # parts of longer words: a text that repeats an answer so often is made for it
-_OPENING, _CLOSING = "<answer>", "</answer>"
-_PAIRS = ((_OPENING, _CLOSING), ("<tool_call>", "</tool_call>"))
+_PAIRS = ((ANSWER, ANSWER_END), (CALL, CALL_END))
 
 
 def probe_episode(max_turns: int) -> list[str]:
@@ -39,7 +40,7 @@ def policies(max_turns: int, seed: int) -> dict[str, list[str]]:
     """
     rng = random.Random(seed)
     words = [rng.choice(_WORDS) for _ in range(max_turns)]
-    forms = (r"\boxed{}", "<answer></answer>")
+    forms = (r"\boxed{}", ANSWER + ANSWER_END)
     return {
         "empty": [""] * max_turns,
         "word": [rf"\boxed{{{word}}}" for word in words],
@@ -68,12 +69,16 @@ def solution_lines(text: str) -> list[str]:
     return [action for action in (*actions, "\n".join(parts).strip()) if action]
 
 
-def answer_of(solution: str) -> str:
-    """What a solution amounts to: its submitted answer, else its one line, else all its lines."""
-    end = solution.rfind(_CLOSING)
-    start = solution.rfind(_OPENING, 0, max(0, end))
-    if start >= 0:
-        return solution[start + len(_OPENING) : end].strip()
+def secret_of(solution: str, has_tools: bool) -> str:
+    """What must not be told: a solution's submitted answer, else its one line, else all its lines.
+
+    With tools, several answers only say that several requests are done: then all of it counts.
+    """
+    _, outside = split_reply(solution)
+    if has_tools and outside.count(ANSWER) > 1:
+        return solution
+    if (answer := last_answer(outside)) is not None:
+        return answer.strip()
     boxed = _BOXED.fullmatch(solution.strip())
     return (boxed.group(1) if boxed else solution).strip()
 

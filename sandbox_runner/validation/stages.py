@@ -10,7 +10,7 @@ from sandbox_runner.protocol import Transcript
 from sandbox_runner.tool_use import ERROR
 from sandbox_runner.validation import tool_probes
 from sandbox_runner.validation.evidence import Evidence, ended, win_rate, won
-from sandbox_runner.validation.probes import answer_of, shows
+from sandbox_runner.validation.probes import secret_of, shows
 
 TRIVIAL_RATE = 0.5
 LEAK_RATE = 0.8
@@ -149,7 +149,8 @@ def leak(evidence: Evidence) -> str | None:
     }
     seen = [0] * len(evidence.seeds)
     where = ""
-    answers = [_answer(evidence, solution or "") for solution in evidence.solutions]
+    has_tools = bool(evidence.tools)
+    answers = [secret_of(solution or "", has_tools) for solution in evidence.solutions]
     for place, texts in shown.items():
         for i, answer in enumerate(answers):
             if not seen[i] and any(shows(text, answer) for text in texts[i]):
@@ -157,12 +158,6 @@ def leak(evidence: Evidence) -> str | None:
     if sum(seen) < LEAK_RATE * len(seen):
         return None
     return f"{where} states the whole answer on {sum(seen)} of {len(seen)} seeds"
-
-
-def _answer(evidence: Evidence, solution: str) -> str:
-    """With tools, several answers only say that several requests are done: the calls count."""
-    several = evidence.tools and solution.count("<answer>") > 1
-    return solution if several else answer_of(solution)
 
 
 def difference(one: Transcript, other: Transcript) -> str | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from sandbox_runner.contract import tool_schemas
+from sandbox_runner.tool_schemas import read_tools
 
 Schemas = tuple[dict[str, Any], ...]
 _UNKNOWN = '<tool_call>{"name": "no_such_tool", "arguments": {}}</tool_call>'
@@ -85,7 +85,7 @@ def texts(tools: str) -> list[str]:
         else:
             found.append(str(value))
 
-    for schema in tool_schemas(tools) if tools else ():
+    for schema in read_tools(tools) if tools else ():
         walk(schema["function"])
     return found
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from sandbox_runner import BlockingPool, EnvError
-from sandbox_runner.validation.probes import answer_of, shows
+from sandbox_runner import BlockingPool, EnvError, Observation
+from sandbox_runner.validation import secret_of, shows
 from spade_jax.designer.advice import Ask
 from spade_jax.designer.environment import Environment
 from spade_jax.grounding import cut_words
@@ -52,8 +52,8 @@ def check_leaks(
 ) -> None:
     """Marks hints as leaked that hold the whole answer on at least `share` of the seeds.
 
-    The answer is that of the reference solution, of three characters or more, and it must stand in
-    the hint as words of their own. Without a solution nothing leaks.
+    The answer is what validation takes for it in the reference solution, of three characters or
+    more, and it must stand in the hint as words of their own. Without a solution nothing leaks.
     """
     shown = _shown(pool, environments, seeds, max_turns)
     for environment, count in zip(environments, shown, strict=True):
@@ -77,11 +77,12 @@ def _shown(
     ]
     try:
         for seed in seeds:
-            pool.reset([(session, seed) for _, session in lanes])
+            starts = pool.reset([(session, seed) for _, session in lanes])
             solutions = pool.solution([session for _, session in lanes])
-            for (index, _), solution in zip(lanes, solutions, strict=True):
-                if isinstance(solution, str):
-                    counts[index] += shows(environments[index].hint, answer_of(solution))
+            for (index, _), start, solution in zip(lanes, starts, solutions, strict=True):
+                if isinstance(start, Observation) and isinstance(solution, str):
+                    secret = secret_of(solution, bool(start.tools))
+                    counts[index] += shows(environments[index].hint, secret)
     finally:
         pool.close([session for _, session in lanes])
     return counts

@@ -188,7 +188,7 @@ class RemoteModel:
                     **_request(question, self.settings)
                 )
         used.retries = raw.retries_taken
-        completion = _read(raw.content)
+        completion = self._read(raw.content)
         if completion.usage is not None:
             used.prompt_tokens = completion.usage.prompt_tokens
             used.completion_tokens = completion.usage.completion_tokens
@@ -222,10 +222,24 @@ class RemoteModel:
         except self._openai.OpenAIError as error:
             raise RemoteError("reply", self._short(error)) from None
 
+    def _read(self, content: bytes) -> _Completion:
+        try:
+            completion = msgspec.json.decode(content, type=_Completion)
+        except msgspec.DecodeError as error:
+            said = self._shown(content.decode("utf-8", "replace"))
+            raise RemoteError("reply", f"{error} in {said!r}") from None
+        if not completion.choices:
+            raise RemoteError("reply", "an answer without choices")
+        return completion
+
     def _short(self, error: BaseException) -> str:
-        """One line. A server may quote the key that it was given."""
-        line = " ".join(f"{type(error).__name__}: {error}".split())[:_MOST_SHOWN]
-        return line.replace(self._key, "[key]") if self._key else line
+        return self._shown(f"{type(error).__name__}: {error}")
+
+    def _shown(self, text: str) -> str:
+        """The start of a text, as one line. A server may quote the key that it was given."""
+        if self._key:
+            text = text.replace(self._key, "[key]")
+        return " ".join(text.split())[:_MOST_SHOWN]
 
 
 def _is_illness(kind: type[BaseException], error: BaseException) -> bool:
@@ -269,16 +283,6 @@ def _turns(messages: Sequence[Message]) -> list[dict]:
         else:
             turns.append({"role": role, "content": text})
     return turns
-
-
-def _read(content: bytes) -> _Completion:
-    try:
-        completion = msgspec.json.decode(content, type=_Completion)
-    except msgspec.DecodeError as error:
-        raise RemoteError("reply", f"{error} in {content[:_MOST_SHOWN]!r}") from None
-    if not completion.choices:
-        raise RemoteError("reply", "an answer without choices")
-    return completion
 
 
 def _outcome(future: Future[Reply]) -> Reply | RemoteError:

@@ -6,7 +6,8 @@ import msgspec
 
 
 class Use(msgspec.Struct):
-    """Counters of one purpose. A call is one question, with all its tries."""
+    """Counters of one purpose. A call is one question, with all its tries; retries and tokens count
+    of answered questions only."""
 
     calls: int = 0
     failures: int = 0

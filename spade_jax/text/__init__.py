@@ -1,5 +1,6 @@
 """Text in, token ids out, and back."""
 
+from sandbox_runner.tool_calls import ToolCall
 from spade_jax.text.actions import (
     Design,
     ParseProblem,
@@ -23,7 +24,6 @@ from spade_jax.text.tokenizer import (
     Tokenizer,
     train_sentencepiece,
 )
-from spade_jax.text.tool_calls import MalformedCall, ToolCall, parse_tool_calls
 from spade_jax.text.tool_schemas import Tools, tools_text
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "ChatRenderer",
     "Design",
     "HFTokenizer",
-    "MalformedCall",
     "Message",
     "ParseProblem",
     "Qwen3Chat",
@@ -50,7 +49,6 @@ __all__ = [
     "code_block",
     "last_boxed",
     "parse_design",
-    "parse_tool_calls",
     "tools_text",
     "train_sentencepiece",
     "well_formed",

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from sandbox_runner.tool_calls import ToolCall
 from spade_jax.text.errors import TextError
 from spade_jax.text.tokenizer import Tokenizer
-from spade_jax.text.tool_calls import ToolCall
 from spade_jax.text.tool_schemas import Tools, tools_text
 
 ROLES: tuple[str, ...] = ("system", "user", "assistant", "tool")

@@ -1,9 +1,7 @@
 """Whether a reply acts in the form that it was asked for."""
 
+from sandbox_runner.tool_calls import MalformedCall, last_answer, split_reply
 from spade_jax.text.actions import after_thinking, last_boxed
-from spade_jax.text.tool_calls import MalformedCall, parse_tool_calls
-
-OPEN, CLOSE = "<answer>", "</answer>"
 
 
 def well_formed(reply: str, tool_use: bool = False) -> bool:
@@ -13,7 +11,7 @@ def well_formed(reply: str, tool_use: bool = False) -> bool:
     said = after_thinking(reply)
     if not tool_use:
         return last_boxed(said) is not None
-    calls = parse_tool_calls(said)
+    calls, outside = split_reply(said)
     if any(isinstance(call, MalformedCall) for call in calls):
         return False
-    return bool(calls) or CLOSE in said.partition(OPEN)[2]
+    return bool(calls) or last_answer(outside) is not None

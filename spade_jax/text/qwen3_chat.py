@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from spade_jax.text.actions import THOUGHT, THOUGHT_END
 from spade_jax.text.chat import Message, check_opening, with_tools
 from spade_jax.text.chatml import ChatML
 from spade_jax.text.errors import TextError
@@ -33,7 +34,7 @@ class Qwen3Chat(ChatML):
 
         Raises TextError if there is some and this renderer turns thinking off.
         """
-        reasoning, content = split_thinking(content)
+        reasoning, content = _split_thinking(content)
         if self._thinking is not False:
             return super().reply(_thought(reasoning) + content.lstrip("\n"))
         if reasoning:
@@ -88,12 +89,16 @@ class Qwen3Chat(ChatML):
         return old[:head] == new[:head] and self._tokenizer.encode(text) == new[head:-1]
 
 
-def split_thinking(text: str) -> tuple[str, str]:
-    """`(reasoning, content)` of a reply, cut where Qwen3's template cuts it."""
-    if "</think>" not in text:
+def _split_thinking(text: str) -> tuple[str, str]:
+    """`(reasoning, content)` of a reply, cut where Qwen3's template cuts it.
+
+    The template's rule is not `after_thinking`'s: to it a thought that is never closed is content,
+    and what stands between two ends of thoughts is nothing.
+    """
+    if THOUGHT_END not in text:
         return "", text
-    before, *_, after = text.split("</think>")
-    reasoning = before.rstrip("\n").split("<think>")[-1].lstrip("\n")
+    before, *_, after = text.split(THOUGHT_END)
+    reasoning = before.rstrip("\n").split(THOUGHT)[-1].lstrip("\n")
     return reasoning, after.lstrip("\n")
 
 
@@ -106,14 +111,14 @@ def _is_query(message: Message) -> bool:
 
 def _may_think(message: Message) -> bool:
     """Whether the template may show the message otherwise later than now."""
-    return message.has_extras or (message.role == "assistant" and "</think>" in message.content)
+    return message.has_extras or (message.role == "assistant" and THOUGHT_END in message.content)
 
 
 def _assistant(message: Message, recent: bool, last: bool) -> str:
     """`recent`: no query follows, so that thinking is still shown."""
     reasoning, content = message.reasoning, message.content
     if reasoning is None:
-        reasoning, content = split_thinking(content)
+        reasoning, content = _split_thinking(content)
     shown = content
     if recent and (last or reasoning):
         shown = _thought(reasoning) + content.lstrip("\n")

@@ -20,10 +20,10 @@ from spade_jax.remote import RemoteEngine, open_remote
 from spade_jax.rl import RewardSettings, SkillAverages
 from spade_jax.rollout import Episode, PlaySettings, Task, Trajectory
 from spade_jax.text import Message
-from tests.envs.test_tool_use import SHOP, call
-from tests.parallel.test_hosts import everywhere, groups
+from tests.envs.shop import DONE, SHOP, call
+from tests.metrics_docs import undocumented
+from tests.parallel.threads import everywhere, groups
 from tests.remote.server import fails, says, serving
-from tests.test_metrics_docs import undocumented
 
 SKILL = "spatial reasoning"
 AVERAGES = {SKILL: SkillAverages(0.5, 0.5)}
@@ -203,6 +203,14 @@ def test_the_seed_librarys_hints_are_no_leaks(pool):
         assert not any(design.leaked for design in designs)
 
 
+def test_of_several_requests_the_calls_are_secret_and_the_word_that_ends_each_is_not(pool):
+    told = " ".join(f"{call('buy', item)} {DONE}" for item in ("pen", "ink", "paper"))
+    with advised(pool, [fails(500)], hints__leak_check=True) as rooms:
+        fair, telling = draft("a", SHOP, "Say done after each."), draft("b", SHOP, told)
+        advise(rooms, [fair, telling], progress)
+        assert (fair.leaked, telling.leaked) == (False, True)
+
+
 @pytest.mark.parametrize(
     "answer,verdict",
     [
@@ -287,7 +295,7 @@ def test_the_servers_model_uses_tools_too(pool):
         said = [message["content"] for message in request["messages"]]
         assert said[0].startswith("You may call") and '"price"' in said[0]
         item = next(item for item in ("paper", "ink", "pen") if item in said[-1])
-        return says("<answer>done</answer>" if "bought" in said[-1] else call("buy", item))
+        return says(DONE if "bought" in said[-1] else call("buy", item))
 
     with advised(pool, answer, yardstick__enabled=True, yardstick__plays=1) as rooms:
         live = [draft(source=SHOP)]

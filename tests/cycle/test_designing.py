@@ -12,7 +12,7 @@ from spade_jax.cycle.designing import _try_designs
 from spade_jax.designer import DesignRequest, DesignSettings, SkillMatcher
 from spade_jax.envs.library import FAMILIES
 from spade_jax.prompts import Prompts
-from spade_jax.sampler import ContextError, Turn
+from tests.rollout.scripted import ScriptedEngine
 
 END = 1
 
@@ -29,43 +29,22 @@ class Letters:
         return "".join(chr(token) for token in tokens if token != END)
 
 
-class Handle:
-    def __init__(self, said):
-        self.said = said
+class Speaker(ScriptedEngine):
+    """Its reply is `answer(prompt)`; one without an end is cut."""
 
-    def close(self):
-        pass
+    def __init__(self, answer, **more):
+        super().__init__(lambda handle: spelled(answer(Letters().decode(handle.context))), **more)
+
+    @property
+    def heard(self):
+        """The prompts that it has answered."""
+        return [Letters().decode(context) for context, _ in self.said]
 
 
-class Speaker:
-    """An engine whose reply is `answer(prompt)`; one without an end is cut."""
-
-    running = False
-
-    def __init__(self, answer, room=10**6):
-        self.answer, self.room, self.heard, self._open = answer, room, [], []
-
-    def submit(self, request):
-        if len(request.tokens) > self.room:
-            raise ContextError("too long")
-        self.heard.append((Letters().decode(request.tokens), request.seed))
-        handle = Handle(self.answer(self.heard[-1][0]))
-        self._open.append(handle)
-        return handle
-
-    def advance(self, timeout):
-        turns = []
-        for handle in self._open:
-            tokens = tuple(ord(c) for c in handle.said.removesuffix("<end>"))
-            stopped = handle.said.endswith("<end>")
-            tokens += (END,) * stopped
-            end = "stop" if stopped else "length"
-            turns.append(Turn(handle, tokens, (-1.0,) * len(tokens), end, 3))
-        self._open = []
-        return turns
-
-    def waiting(self):
-        return contextlib.nullcontext()
+def spelled(reply):
+    """Its ids and how it ends."""
+    ids = [ord(c) for c in reply.removesuffix("<end>")]
+    return ([*ids, END], "stop") if reply.endswith("<end>") else (ids, "length")
 
 
 class Phases:
@@ -123,7 +102,7 @@ def test_a_repaired_design_lives_and_its_first_answer_is_what_is_trained(pool):
     assert draft.family == "press" and draft.behaviour and draft.born == 7
     trained = [t for t, m in zip(draft.trajectory.tokens, draft.trajectory.mask, strict=True) if m]
     assert Letters().decode(trained) == NO_CODE.removesuffix("<end>")
-    (first, _), (second, _) = engine.heard
+    first, second = engine.heard
     assert second.startswith(f"{first}[assistant]I would rather not.{COMPLAINT}")
     assert 'at the stage "parse"' in second
 
@@ -131,9 +110,9 @@ def test_a_repaired_design_lives_and_its_first_answer_is_what_is_trained(pool):
 def test_every_repair_turn_sees_the_whole_conversation_and_a_seed_of_its_own(pool):
     (draft,), engine = designed(pool, lambda prompt: NO_CODE, 2)
     assert (draft.stage, draft.first_stage, draft.repaired) == ("parse", "parse", 2)
-    assert [prompt.count(COMPLAINT) for prompt, _ in engine.heard] == [0, 1, 2]
-    assert engine.heard[2][0].startswith(engine.heard[1][0])
-    assert len({seed for _, seed in engine.heard}) == 3
+    assert [prompt.count(COMPLAINT) for prompt in engine.heard] == [0, 1, 2]
+    assert engine.heard[2].startswith(engine.heard[1])
+    assert len({request.seed for request in engine.requests}) == 3
 
 
 def test_only_rejected_designs_are_asked_again(pool):
@@ -164,4 +143,4 @@ def test_an_answer_that_was_cut_is_not_asked_for_again(pool):
 def test_where_there_is_no_room_for_a_repair_the_rejection_stays(pool):
     (draft,), engine = designed(pool, mends_itself, 1, room=650)
     assert (draft.stage, draft.first_stage, draft.repaired) == ("parse", None, 0)
-    assert len(engine.heard) == 1 and len(engine.heard[0][0]) < 650
+    assert len(engine.heard) == 1 and len(engine.heard[0]) < 650

@@ -8,36 +8,10 @@ from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import EPISODES, Feedback, PlaySettings, Task
 from spade_jax.text import Message, Qwen3Chat
-from tests.rollout.test_rewritten import ScriptedEngine, sampled
+from tests.envs.shop import DONE, SHOP, call
+from tests.rollout.scripted import ScriptedEngine, sampled, spelled
 
 SETTINGS = PlaySettings(1.0, 9, 99)
-SHOP = '''
-class ShopEnv(MultiTurnToolUseEnv):
-    """Buy what is asked for; a price is known once it was looked up."""
-
-    def reset(self, seed=None):
-        self.begin()
-        fields = {"item": {"type": "string"}}
-        self._tools = {
-            name: {"description": text, "parameters": {"type": "object", "properties": fields}}
-            for name, text in (("price", "of an item"), ("buy", "an item"))
-        }
-        self._state = {"cart": []}
-        self._user_messages = ["Buy a pen.", "Buy ink.", "Buy paper."]
-        self._message_criteria = [
-            lambda state: "pen" in state["cart"],
-            lambda state: "ink" in state["cart"],
-            lambda state: "paper" in state["cart"],
-        ]
-        return "A shop.", {}
-
-    def tool_price(self, item):
-        return str(len(item))
-
-    def tool_buy(self, item):
-        self._state["cart"].append(item)
-        return "bought " + item
-'''
 ECHO = """
 class EchoEnv:
     def get_tools(self):
@@ -48,11 +22,6 @@ class EchoEnv:
         return action, 0.0, False, False, {"tool_results": ["1", "2"]}
 """
 THOUGHT = "<think>\n\\boxed{1} or <answer>?</answer>\n</think>\n\n"
-DONE = "<answer>done</answer>"
-
-
-def call(name, item):
-    return f'<tool_call>{{"name": "{name}", "arguments": {{"item": "{item}"}}}}</tool_call>'
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +86,7 @@ def test_a_play_with_thinking_is_won_and_kept_turn_by_turn(pool, chatml_tokenize
         THOUGHT + call("price", "pen") + call("buy", "pen"), THOUGHT + DONE, "What now?",
         THOUGHT + call("buy", "ink"), DONE, call("buy", "paper"), DONE,
     ]  # fmt: skip
-    engine = ScriptedEngine([[*chatml_tokenizer.encode(text), *chat.stop_ids] for text in replies])
+    engine = ScriptedEngine(spelled(replies, chatml_tokenizer, chat))
     player = Player(engine, chat, pool, Prompts("chat"), Hosts(), style)
     programs = [Program(SHOP, False, (PlayRequest(1, 2, "Pens first."),))]
     ((episode,),) = player.play(programs, SETTINGS)

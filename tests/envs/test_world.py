@@ -9,7 +9,8 @@ from spade_jax.envs import Player, PlayRequest, Program, SandboxWorld, Seat
 from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import Feedback, PlaySettings, Task
-from spade_jax.sampler import ContextError, Request
+from spade_jax.sampler import Request
+from tests.rollout.scripted import ScriptedEngine
 
 SETTINGS = PlaySettings(1.0, 9, 9)
 ECHO = """
@@ -120,25 +121,8 @@ def test_whatever_fails_no_session_stays_open(pool):
     assert pool._sessions._live == before
 
 
-class Full:
-    """An engine that has no room for any prompt and remembers what was asked."""
-
-    running = False
-    waiting = contextlib.nullcontext
-
-    def __init__(self):
-        self.requests = []
-
-    def submit(self, request):
-        self.requests.append(request)
-        raise ContextError
-
-    def advance(self, timeout):
-        return []
-
-
 def test_all_settings_of_a_play_reach_the_engine(pool):
-    engine, chat = Full(), NoChat()
+    engine, chat = ScriptedEngine(None, room=0), NoChat()
     settings = PlaySettings(0.7, 4, 9, 20, 0.95, ("</answer>",), 3.0)
     player = Player(engine, chat, pool, Prompts("compact"), Hosts())
     ((episode,),) = player.play([Program(ECHO, True, (PlayRequest(1, 2),))], settings)

@@ -156,6 +156,16 @@ def test_a_denied_key_or_model_stops_the_run_and_is_not_quoted(status, monkeypat
         assert server.headers[0]["authorization"] == "Bearer secret-123"
 
 
+def test_no_part_of_the_key_is_quoted_wherever_a_text_is_cut(monkeypatch):
+    monkeypatch.setenv("A_KEY", "secret-123")
+    texts = ["x" * before + "secret-123" for before in range(100, 210, 3)]
+    answers = [answer for text in texts for answer in (fails(500, text), sends(text.encode()))]
+    with talking(answers, key_variable="A_KEY", breaker_failures=len(answers) + 1) as (_, model):
+        quoted = [str(ask_one(model)) for _ in answers]
+    assert all("xxx" in text and "xs" not in text for text in quoted)
+    assert sum("x[key]" in text for text in quoted) > len(texts)
+
+
 def test_nothing_of_the_environment_goes_to_the_server(monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project")

@@ -8,7 +8,7 @@ import pytest
 from spade_jax import models, parallel
 from spade_jax.models import matrix_axes
 from spade_jax.rl import Learner, LossSettings, OptimizerSettings, pack, token_weights
-from tests.rl.test_learner import DENSE, MOE, SHARDED, rows
+from tests.rl.small import DENSE, MOE, SHARDED, rows
 
 MUON = OptimizerSettings(1e-3, weight_decay=0.0, matrix_rate=1e-2)
 

@@ -1,8 +1,5 @@
 """Chat templates that rewrite history: each sampled token is trained once, where it was sampled."""
 
-import contextlib
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +7,9 @@ import pytest
 
 from spade_jax import models, parallel
 from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, play
-from spade_jax.sampler import Engine, EngineSettings, Turn
+from spade_jax.sampler import Engine, EngineSettings
 from spade_jax.text import ChatML, Message, Qwen3Chat
+from tests.rollout.scripted import ScriptedEngine, in_turn, sampled, spelled
 
 THOUGHT = "<think>\nMiddle first.\n</think>\n\n"
 SETTINGS = PlaySettings(0.5, 9, 99)
@@ -30,68 +28,13 @@ class Game(ImmediateWorld):
         return Feedback("higher", terminated=self.turn == task.place)
 
 
-@dataclasses.dataclass(eq=False)
-class ScriptedHandle:
-    engine: "ScriptedEngine"
-    context: list
-    script: list
-
-    def extend(self, tokens, max_new_tokens, kept=None):
-        self.context = [*self.context[:kept], *tokens]
-        self.engine.answering.append(self)
-
-    def close(self):
-        self.engine.open -= 1
-
-
-class ScriptedEngine:
-    """It says what it is told, and remembers in which context."""
-
-    def __init__(self, replies, end="stop"):
-        self.replies, self.end = replies, end
-        self.answering, self.said, self.open = [], [], 0
-
-    def submit(self, request):
-        handle = ScriptedHandle(self, list(request.tokens), list(self.replies))
-        self.answering.append(handle)
-        self.open += 1
-        return handle
-
-    @property
-    def running(self):
-        return bool(self.answering)
-
-    def waiting(self):
-        return contextlib.nullcontext()
-
-    def advance(self, timeout=None):
-        turns = []
-        for handle in self.answering:
-            ids = handle.script.pop(0)
-            self.said.append((tuple(handle.context), tuple(ids)))
-            handle.context += ids
-            turns.append(Turn(handle, tuple(ids), (-1.0,) * len(ids), self.end, 3))
-        self.answering = []
-        return turns
-
-
 def played(chat, tokenizer, replies):
     """The episode of some replies and what was said in which context."""
-    engine = ScriptedEngine([[*tokenizer.encode(text), *chat.stop_ids] for text in replies])
+    engine = ScriptedEngine(spelled(replies, tokenizer, chat))
     task = Task(len(replies), 0, 0, SETTINGS, system=SYSTEM)
     (episode,) = play(engine, chat, Game(), [task])
     assert episode.outcome == "terminated" and engine.open == 0
     return episode, engine.said
-
-
-def sampled(rows):
-    """`(context, ids)` of each run of sampled ids."""
-    found = []
-    for row in rows:
-        edges = np.flatnonzero(np.diff([0, *row.mask, 0]))
-        for start, end in edges.reshape(-1, 2):
-            found.append((tuple(row.tokens[:start]), tuple(row.tokens[start:end])))
-    return found
 
 
 @pytest.mark.parametrize("thinking", [None, True])
@@ -123,7 +66,7 @@ def test_each_turn_is_a_row_where_each_is_rewritten(chatml_tokenizer):
 @pytest.mark.parametrize("thinking", [None, False])
 def test_a_reply_that_a_string_stopped_is_closed_as_context(chatml_tokenizer, thinking):
     chat = Qwen3Chat(chatml_tokenizer, thinking)
-    engine = ScriptedEngine([chatml_tokenizer.encode("</answer>")] * 2)
+    engine = ScriptedEngine(in_turn([chatml_tokenizer.encode("</answer>")] * 2))
     (episode,) = play(engine, chat, Game(), [Task(2, 0, 0, SETTINGS, system=SYSTEM)])
     assert sampled(episode.trajectories) == engine.said
     assert len(episode.trajectories) == (2 if thinking is False else 1)
@@ -132,7 +75,7 @@ def test_a_reply_that_a_string_stopped_is_closed_as_context(chatml_tokenizer, th
 
 @pytest.mark.parametrize("said", [[], [5, 6]])
 def test_a_reply_that_took_too_long_ends_the_episode(chatml_tokenizer, said):
-    engine = ScriptedEngine([said], "deadline")
+    engine = ScriptedEngine(in_turn([said], "deadline"))
     game = Game()
     (episode,) = play(engine, ChatML(chatml_tokenizer), game, [Task(1, 0, 0, SETTINGS)])
     assert (episode.outcome, episode.unfinished, game.turn) == ("deadline", True, 0)

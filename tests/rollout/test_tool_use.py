@@ -3,10 +3,12 @@
 import pytest
 
 from spade_jax.rl import token_weights
-from spade_jax.rollout import Feedback, ImmediateWorld, Task, Trajectory, play
+from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, Trajectory, play
 from spade_jax.text import ChatML, Message, Qwen3Chat, TinyChat
-from tests.rollout.test_rewritten import SETTINGS, SYSTEM, ScriptedEngine, sampled
+from tests.rollout.scripted import ScriptedEngine, sampled, spelled
 
+SETTINGS = PlaySettings(0.5, 9, 99)
+SYSTEM = (Message("system", "Play."),)
 TOOLS = ({"type": "function", "function": {"name": "look", "parameters": {"properties": {}}}},)
 CALL = '<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'
 THOUGHT = "<think>\nA look first.\n</think>\n\n"
@@ -33,7 +35,7 @@ class Script(ImmediateWorld):
 def played(chat, tokenizer, *turns):
     """The episode of `(reply, answer)` turns, and what was said in which context."""
     replies, answers = zip(*turns, strict=True)
-    engine = ScriptedEngine([[*tokenizer.encode(text), *chat.stop_ids] for text in replies])
+    engine = ScriptedEngine(spelled(replies, tokenizer, chat))
     task = Task([TASK, *answers], 0, 0, SETTINGS, SYSTEM)
     (episode,) = play(engine, chat, Script(), [task])
     assert episode.outcome == "terminated" and engine.open == 0

@@ -9,7 +9,7 @@ import pytest
 from spade_jax import models, parallel
 from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, play
 from spade_jax.sampler import Engine, EngineSettings, Request
-from tests.rollout.test_play import CONFIG, BriefChat
+from tests.rollout.letters import CONFIG, BriefChat
 
 SETTINGS = EngineSettings(
     4, 60, prefill_tokens=8, prefill_chunks=(4,), decode_rows=4, decode_chunk=4, streams=1

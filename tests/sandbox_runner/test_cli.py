@@ -10,7 +10,7 @@ import pytest
 
 from sandbox_runner import cli
 from sandbox_runner.confine import ALLOWABLE
-from tests.sandbox_runner.test_tool_steps import CALL, SHOP
+from tests.sandbox_runner.shop import CALL, SHOP
 
 DATA = Path(__file__).parent / "data"
 SOUND = str(DATA / "sound/guess_number.py")

@@ -15,7 +15,7 @@ from gymnasium.utils.env_checker import check_env
 from sandbox_runner import EnvError, RunnerError, gymnasium_env
 from sandbox_runner.gymnasium_env import SandboxEnv, UnicodeText
 from tests.sandbox_runner.processes import alive, below
-from tests.sandbox_runner.test_tool_steps import CALL, SHOP
+from tests.sandbox_runner.shop import CALL, SHOP
 
 ROOT = Path(__file__).resolve().parents[2]
 UNICODE = "zażółć 数字 🧩 e\u0301 \x00 \u202e \\boxed{½}"

@@ -7,20 +7,9 @@ import pytest
 from sandbox_runner import EnvError, Limits, Observation, contract, protocol
 from sandbox_runner.checks import check_answer
 from sandbox_runner.protocol import ProtocolError
+from tests.sandbox_runner.shop import CALL, SHOP, schema
 
 LIMIT = 1000
-CALL = '<tool_call>{"name": "price", "arguments": {"item": "pen"}}</tool_call>'
-SHOP = """
-class ShopEnv(ToolUseEnv):
-    def reset(self, seed=None):
-        self.begin()
-        self._tools = {"price": {"description": "of an item", "parameters": {
-            "type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]}}}
-        self._state, self._expected_answer = {"pen": 30 + seed}, str(60 + 2 * seed)
-        return "What do two pens cost?", {}
-    def tool_price(self, item):
-        return {"price": self._state[item]}
-"""
 BARE = """
 class BareEnv:
     def get_tools(self):
@@ -30,10 +19,6 @@ class BareEnv:
     def step(self, action):
         return "seen", 0.0, False, False, {info}
 """
-
-
-def schema(name="f", **fields):
-    return {"type": "function", "function": {"name": name} | fields}
 
 
 @pytest.fixture

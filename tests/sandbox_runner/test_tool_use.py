@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox_runner import EnvError
-from sandbox_runner.tool_calls import split_reply
+from sandbox_runner.tool_calls import last_answer, split_reply
 from sandbox_runner.tool_use import (
     MOST_BYTES,
     MOST_CALLS,
     MultiTurnToolUseEnv,
     ToolUseEnv,
-    last_answer,
     same_answer,
 )
 

@@ -242,10 +242,19 @@ def test_an_answer_is_shown_when_it_stands_as_a_token(text, answer, shown):
     assert probes.shows(text, answer) == shown
 
 
-def test_the_answer_of_a_solution():
-    assert probes.answer_of(r"\boxed{\frac{1}{2}}") == r"\frac{1}{2}"
-    assert probes.answer_of("<tool_call>{}</tool_call>\n<answer> 42 </answer>") == "42"
-    assert probes.answer_of("go north\ntake") == "go north\ntake"
+@pytest.mark.parametrize(
+    ("solution", "has_tools", "secret"),
+    [
+        (r"\boxed{\frac{1}{2}}", False, r"\frac{1}{2}"),
+        ("go north\ntake", False, "go north\ntake"),
+        ("<answer>1</answer> <answer> 2 </answer></answer>", False, "2"),
+        ("<tool_call>{}</tool_call>\n<answer> 42 </answer>", True, "42"),
+        ('<tool_call>"<answer>1</answer>"</tool_call><answer>2</answer>', True, "2"),
+        ("<tool_call>{}</tool_call>" + "<answer>done</answer>" * 2, True, None),
+    ],
+)
+def test_the_secret_of_a_solution(solution, has_tools, secret):
+    assert probes.secret_of(solution, has_tools) == (solution if secret is None else secret)
 
 
 def test_lines_become_actions():

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox_runner import validate
 from sandbox_runner.validation import probes, tool_probes
-from tests.sandbox_runner.test_tool_steps import schema
+from tests.sandbox_runner.shop import schema
 
 README = Path(__file__).resolve().parents[2] / "sandbox_runner" / "README.md"
 EXAMPLES = re.findall(r"```python\n(class .*?)```", README.read_text(), re.DOTALL)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox_runner.tool_calls import split_reply
 from spade_jax.text import (
     ROLES,
     SPECIAL_NAMES,
@@ -13,7 +14,6 @@ from spade_jax.text import (
     TextError,
     TinyChat,
     ToolCall,
-    parse_tool_calls,
 )
 from tests.text.conftest import CHATML_ADDED, CHATML_SPECIAL
 from tests.text.reference import reference_ids, reference_text
@@ -152,7 +152,7 @@ def test_tools_end_the_system_message(chat, chatml_tokenizer):
     plain = chatml_tokenizer.decode(chat.open([Message("user", "Hi")]))
     own, rest = plain.split("\nuser\n")
     assert shown and before.startswith(f"{own}\n\n") and after.endswith(f"\nuser\n{rest}")
-    (call,) = parse_tool_calls(text)  # the example shows how
+    (call,), _ = split_reply(text)  # the example shows how
     assert isinstance(call, ToolCall)
 
 

@@ -4,15 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spade_jax.text import (
-    ROLES,
-    Message,
-    Qwen3Chat,
-    TextError,
-    ToolCall,
-    parse_tool_calls,
-)
-from spade_jax.text.qwen3_chat import split_thinking
+from sandbox_runner.tool_calls import split_reply
+from spade_jax.text import ROLES, Message, Qwen3Chat, TextError, ToolCall
 from tests.text.conftest import CHATML_ADDED, CHATML_SPECIAL
 from tests.text.reference import GOLDEN, as_message, reference_ids, reference_text
 
@@ -222,18 +215,20 @@ def test_resume_tells_where_a_message_has_changed(chatml_tokenizer):
 @given(call=st.builds(ToolCall, st.text("fgé", min_size=1), values))
 def test_a_rendered_call_is_parsed_back(chatml_tokenizer, call):
     ids = Qwen3Chat(chatml_tokenizer).render([Message("assistant", "", (call,))])
-    assert parse_tool_calls(chatml_tokenizer.decode(ids)) == [call]
+    assert split_reply(chatml_tokenizer.decode(ids))[0] == [call]
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"),
+    ("reply", "reasoning", "content"),
     [
-        (THOUGHT, ("Middle first.", "\\boxed{50}")),
-        ("no thought", ("", "no thought")),
-        ("<think>\nnever closed", ("", "<think>\nnever closed")),
-        ("opened before\n</think>\n\na", ("opened before", "a")),
-        ("<think>a</think>b</think>c", ("a", "c")),
+        (THOUGHT, "Middle first.", "\\boxed{50}"),
+        ("no thought", "", "no thought"),
+        ("<think>\nnever closed", "", "<think>\nnever closed"),
+        ("opened before\n</think>\n\na", "opened before", "a"),
+        ("<think>a</think>b</think>c", "a", "c"),
     ],
 )
-def test_split_thinking(text, parts):
-    assert split_thinking(text) == parts
+def test_thinking_ends_where_the_template_cuts_it(chatml_tokenizer, reply, reasoning, content):
+    chat = Qwen3Chat(chatml_tokenizer)
+    said = chat.decode(chat.reply(reply))
+    assert said == f"<think>\n{reasoning}\n</think>\n\n{content}"

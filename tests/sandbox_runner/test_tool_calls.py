@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spade_jax.text import MalformedCall, ToolCall, parse_tool_calls
+from sandbox_runner.tool_calls import MalformedCall, ToolCall, split_reply
 
 GOOD = '<tool_call>\n{"name": "move", "arguments": {"n": 3}}\n</tool_call>'
 MOVE = ToolCall("move", {"n": 3})
@@ -31,9 +31,10 @@ def spelled(call, as_text=False):
 @given(calls=st.lists(st.builds(ToolCall, tricky.filter(bool), objects), max_size=4),
        around=st.lists(prose, min_size=5, max_size=5), as_text=st.booleans())  # fmt: skip
 def test_calls_among_prose_are_found_whatever_their_strings_hold(calls, around, as_text):
+    outside = [*around[: len(calls)], around[-1]]
     pieces = [text for call, before in zip(calls, around, strict=False)
               for text in (before, spelled(call, as_text))]  # fmt: skip
-    assert parse_tool_calls("".join([*pieces, around[-1]])) == calls
+    assert split_reply("".join([*pieces, around[-1]])) == (calls, "".join(outside))
 
 
 fragments = st.sampled_from(
@@ -44,14 +45,14 @@ fragments = st.sampled_from(
 @given(text=st.lists(fragments, max_size=30))
 def test_any_text_is_read_without_an_error(text):
     joined = "".join(text)
-    found = parse_tool_calls(joined)
+    found, _ = split_reply(joined)
     assert len(found) <= joined.count("<tool_call>")
     assert bool(found) == ("<tool_call>" in joined)
 
 
 @given(broken=st.text('ab{}[]:,"\\', max_size=12))
 def test_a_broken_call_does_not_hide_the_next(broken):
-    found = parse_tool_calls(f"<tool_call>{broken}</tool_call> then {GOOD}")
+    found, _ = split_reply(f"<tool_call>{broken}</tool_call> then {GOOD}")
     assert len(found) == 2
     assert isinstance(found[0], MalformedCall)
     assert found[0].text == broken
@@ -82,7 +83,7 @@ def test_a_broken_call_does_not_hide_the_next(broken):
     ],
 )
 def test_what_is_no_call_is_named(body, reason):
-    (call,) = parse_tool_calls(f"<tool_call>{body}</tool_call>")
+    (call,), _ = split_reply(f"<tool_call>{body}</tool_call>")
     assert isinstance(call, MalformedCall)
     assert call.text == body
     assert reason in call.reason
@@ -91,15 +92,15 @@ def test_what_is_no_call_is_named(body, reason):
 @pytest.mark.parametrize("body", ['{"name": "f", "arguments": {}}', '{"name": "f', "", "{"])
 @pytest.mark.parametrize("after", ["", " and prose", GOOD])
 def test_an_unclosed_call_is_named_and_ends_at_the_next(body, after):
-    first, *others = parse_tool_calls(f"<tool_call>{body}{after}")
+    (first, *others), _ = split_reply(f"<tool_call>{body}{after}")
     rest = "" if after == GOOD else after
     assert first == MalformedCall(body + rest, "it has no </tool_call>")
     assert others == ([MOVE] if after == GOOD else [])
 
 
 def test_no_call_is_no_error():
-    assert parse_tool_calls("</tool_call> {} tool_call") == []
-    assert parse_tool_calls("") == []
+    for text in ("</tool_call> {} tool_call", ""):
+        assert split_reply(text) == ([], text)
 
 
 @pytest.mark.parametrize(
@@ -111,5 +112,5 @@ def test_no_call_is_no_error():
 def test_hostile_text_takes_no_more_than_linear_time(piece):
     text = piece * (500_000 // len(piece))
     start = time.process_time()
-    parse_tool_calls(text)
+    split_reply(text)
     assert time.process_time() - start < 2.0
