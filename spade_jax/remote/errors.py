@@ -12,7 +12,7 @@ class RemoteError(RuntimeError):
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
-        self.kind = kind
+        self.kind, self.detail = kind, detail
 
 
 class RemoteSetupError(RuntimeError):
