@@ -24,6 +24,7 @@ _MOST_SHOWN = 200  # characters of a server's message
 _MOVED = (301, 302, 303, 307, 308)
 _DENIED = (*_MOVED, 401, 403, 404)  # address, key, rights, model or path
 _UNFIT = (400, 403, 404, 413, 422)  # of one question, for example too long
+_ILL = ("timeout", "connection", "status")  # kinds that say that the server is not well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,7 +256,7 @@ class RemoteModel:
 
 def _is_illness(kind: type[BaseException], error: BaseException) -> bool:
     """Whether an exception says that the server is not well."""
-    return isinstance(error, RemoteError) and error.kind != "question"
+    return isinstance(error, RemoteError) and error.kind in _ILL
 
 
 def _request(question: Question, settings: RemoteSettings) -> dict:

@@ -193,7 +193,7 @@ def test_the_breaker_opens_after_failures_in_a_row_and_closes_again(monkeypatch)
         assert not model.refusing  # the count began anew
 
 
-@pytest.mark.parametrize("answer,kind", [(fails(400), "question")])
+@pytest.mark.parametrize("answer,kind", [(fails(400), "question"), (sends(b"{}"), "reply")])
 def test_what_lies_in_one_question_does_not_open_the_breaker(answer, kind):
     with talking([answer], breaker_failures=1) as (_, model):
         assert [ask_one(model).kind for _ in range(3)] == [kind] * 3
