@@ -82,8 +82,8 @@ class RemoteModel:
         """Connects to nothing yet.
 
         Raises:
-            RemoteSetupError: a package of the extra `remote` is missing, or a key that a
-                request could carry.
+            RemoteSetupError: a package of the extra `remote` is missing, or there is no key or
+                address that a request could use.
         """
         self.settings = settings
         self._openai = extras.require("openai", "remote", RemoteSetupError)
@@ -146,13 +146,23 @@ class RemoteModel:
     def _connect(self):
         """A client of the package, which has not connected yet."""
         settings, omitted = self.settings, self._openai.Omit()
-        return self._openai.AsyncOpenAI(
-            api_key=self._key.value or "none", base_url=settings.base_url,
-            timeout=settings.timeout_s, max_retries=settings.retries,
-            http_client=bounded_client(self._openai),
-            # these the package would take from the environment
-            default_headers={"OpenAI-Organization": omitted, "OpenAI-Project": omitted},
-        )  # fmt: skip
+        invalid = extras.require("httpx2", "remote", RemoteSetupError).InvalidURL
+        try:
+            client = self._openai.AsyncOpenAI(
+                api_key=self._key.value or "none", base_url=settings.base_url,
+                timeout=settings.timeout_s, max_retries=settings.retries,
+                http_client=bounded_client(self._openai),
+                # these the package would take from the environment
+                default_headers={"OpenAI-Organization": omitted, "OpenAI-Project": omitted},
+            )  # fmt: skip
+            good = client.base_url.scheme in ("http", "https") and client.base_url.host
+        except invalid:
+            good = False
+        if not good:
+            raise RemoteSetupError(
+                f"remote.base_url={settings.base_url!r}: expected http://HOST... or https://HOST..."
+            )
+        return client
 
     async def _ask(self, question: Question, purpose: str) -> Reply:
         used = Use(calls=1)

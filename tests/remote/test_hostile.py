@@ -113,6 +113,14 @@ def test_a_key_that_no_request_can_carry_is_refused_at_the_start(value, monkeypa
 
 
 @pytest.mark.parametrize(
+    "url", ["", "host:8000/v1", "http://", "http://[::1", "ftp://host", "http://h:port/v1"]
+)
+def test_an_address_that_is_none_is_refused_at_the_start(url):
+    with pytest.raises(RemoteSetupError, match="remote.base_url=.*expected http://HOST"):
+        RemoteModel(dataclasses.replace(SETTINGS, base_url=url))
+
+
+@pytest.mark.parametrize(
     "answer,said",
     [
         (sends(b'{"x":' + DEEP + b', "choices": []}'), "recursion"),
