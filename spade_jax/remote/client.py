@@ -75,7 +75,8 @@ class RemoteModel:
 
     After `breaker_failures` failed questions in a row no more are sent for `breaker_s` seconds:
     they fail at once with `kind` "breaker". Then one more failure starts that anew, and an answer
-    ends it. A question that the server turns down as such is no sign that it is ill.
+    ends it. A question that the server turns down as such, or answers with what is no answer, is
+    no sign that it is ill: one question shall not decide what becomes of others.
     """
 
     def __init__(self, settings: RemoteSettings) -> None:

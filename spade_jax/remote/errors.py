@@ -16,4 +16,5 @@ class RemoteError(RuntimeError):
 
 
 class RemoteSetupError(RuntimeError):
-    """Every question must fail: no package, no key, or a key or model that the server denies."""
+    """Every question must fail: no package, no key, no address, or one of them or the model is
+    denied by the server."""
