@@ -196,12 +196,13 @@ class RemoteModel:
         turns down some and not all.
 
         Raises:
-            RemoteSetupError: none was, and no other is under way.
+            RemoteSetupError: none was, and no other is under way or `deadline_s` are over.
         """
         self._denied += 1
         self._settle()
         try:
-            await self._settled.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), self.settings.deadline_s)
         finally:
             self._denied -= 1
         if not self._answered:
