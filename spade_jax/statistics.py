@@ -39,7 +39,7 @@ def designs(attempts: Sequence[Environment]) -> Metrics:
     if not attempts:
         return {}
     rejections = Counter(attempt.stage for attempt in attempts if attempt.stage)
-    later = (None, "degenerate", "off_skill", "hint_leak")  # the sandbox found nothing
+    later = (None, "audit", "degenerate", "off_skill", "hint_leak")  # the sandbox found nothing
     valid = [attempt for attempt in attempts if attempt.excused or attempt.stage in later]
     metrics = {
         "designer/designs": len(attempts),

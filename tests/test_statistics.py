@@ -52,9 +52,13 @@ def test_validity_counts_what_the_sandbox_accepts():
         environment("d", stage="parse"),
     ]
     found = statistics.designs(attempts)
-    assert statistics.designs(
-        [*attempts, environment("e", stage="hint", excused=True), environment("f", stage="hint")]
-    )["designer/valid_fraction"] == pytest.approx(4 / 6)
+    advised = [
+        environment("e", stage="hint", excused=True),
+        environment("f", stage="audit"),
+        environment("g", stage="hint"),
+    ]
+    more = statistics.designs([*attempts, *advised])
+    assert more["designer/valid_fraction"] == pytest.approx(5 / 7)
     assert found["designer/valid_fraction"] == 0.75
     assert found["designer/accepted_fraction"] == 0.25
     assert found["designer/novel_fraction"] == pytest.approx(2 / 3)

@@ -73,8 +73,10 @@ def examples(
     hint_style: str = "append",
     domain: str = "games",
     max_turns: int = 25,
+    inline_hint: bool = True,
 ) -> list[Example]:
-    """The designer's examples, then the agent's; `max_turns` is what the designer is told.
+    """The designer's examples, then the agent's. `max_turns` is what the designer is told, and
+    `inline_hint` says whether it writes the hint.
 
     Documents are cut to `max_words` as they will be in self-play: a small model that has never seen
     a document end inside a sentence answers it with a player's reply.
@@ -84,10 +86,11 @@ def examples(
     for design in designs:
         design["document"] = cut_words(design["document"], max_words)
     ask = functools.partial(
-        designer_prompt, prompts, snippet=snippet, domain=domain, max_turns=max_turns
-    )
+        designer_prompt, prompts, snippet=snippet, domain=domain, max_turns=max_turns,
+        inline_hint=inline_hint,
+    )  # fmt: skip
     return [
-        *(design_example(design, designs, prompts, ask, rng) for design in designs),
+        *(design_example(design, designs, prompts, ask, rng, inline_hint) for design in designs),
         *(
             episode_example(episode, prompts, hint_style)
             for episode in read(folder / "episodes.jsonl")
@@ -101,6 +104,7 @@ def design_example(
     prompts: Prompts,
     ask: Callable[..., str],
     rng: np.random.Generator,
+    inline_hint: bool = True,
 ) -> Example:
     """One designer row. Every second one that has a memory example also sees a negative one.
 
@@ -115,7 +119,8 @@ def design_example(
             negatives = [Negative(_record(other, other["skill"], float(easy)), easy)]
     shown = Selection(tuple(positives), tuple(negatives))
     prompt = ask(design["skill"], design["document"], shown)
-    reply = prompts.render("design", source=design["source"], hint=design["hint"])
+    hint = design["hint"] if inline_hint else None
+    reply = prompts.render("design", source=design["source"], hint=hint)
     return Example((Message("user", prompt), Message("assistant", reply)), "designer")
 
 

@@ -20,7 +20,8 @@ OWN = "jsonl"  # the folder of all other sources
 SHAPES_IT = (
     "prompts", "model.", "text.", "warm_start.", "grounding.max_words", "memory.snippet",
     "learner.designer.length", "learner.agent.length",
-    "designer.thinking", "agent.thinking", "agent.hint_style", "curriculum.domain",
+    "designer.thinking", "agent.thinking", "agent.hint_style", "agent.max_turns",
+    "curriculum.domain", "hints.source",
 )  # fmt: skip
 
 
@@ -76,6 +77,7 @@ def _examples(config: ConfigDict, rows: pathlib.Path, prompts: Prompts) -> list[
     library = library_rows.examples(
         rows / LIBRARY, prompts, config.grounding.max_words, config.memory.snippet, seed,
         config.agent.hint_style, config.curriculum.domain, config.agent.max_turns,
+        config.hints.source == "inline",
     )  # fmt: skip
     return library + jsonl_rows.examples(rows / OWN)
 

@@ -67,12 +67,24 @@ def test_a_borrowed_warm_start_gives_its_parameters_to_any_seed(lender, tmp_path
     jax.tree.map(np.testing.assert_array_equal, borrowed, lender[1])
 
 
-def test_only_settings_that_shape_it_must_agree(lender, tmp_path):
+def test_settings_that_do_not_shape_it_may_differ(lender, tmp_path):
     config = small()
     config.warm_start.path, config.memory.enabled = str(lender[0]), False
     prepared(config, tmp_path / "ablated")
-    config.grounding.max_words = 30
-    with pytest.raises(WarmStartError, match=r"grounding.max_words=30 \(there 24\)"):
+
+
+@pytest.mark.parametrize(
+    "key,value,there",
+    [
+        ("grounding.max_words", 30, 24),
+        ("agent.max_turns", 9, 12),
+        ("hints.source", "self", "inline"),
+    ],
+)
+def test_settings_that_shape_it_must_agree(lender, tmp_path, key, value, there):
+    config = small()
+    config.update_from_flattened_dict({"warm_start.path": str(lender[0]), key: value})
+    with pytest.raises(WarmStartError, match=rf"{key}={value!r} \(there {there!r}\)"):
         prepared(config, tmp_path / "other")
     assert not (tmp_path / "other" / "warm_start").exists()
 

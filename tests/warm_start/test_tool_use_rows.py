@@ -1,7 +1,5 @@
 """Warm-start rows are what play makes of the same replies, tool messages included."""
 
-import contextlib
-import dataclasses
 import json
 
 import numpy as np
@@ -20,10 +18,10 @@ from spade_jax.grounding import Document
 from spade_jax.parallel import Hosts
 from spade_jax.prompts import Prompts
 from spade_jax.rollout import PlaySettings
-from spade_jax.sampler import Turn
-from spade_jax.text import NUMBERS, TinyChat, train_sentencepiece
+from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
 from spade_jax.warm_start import library_rows
 from spade_jax.warm_start.example import lines, to_trajectory
+from tests.rollout.scripted import ScriptedEngine, in_turn
 
 DOMAIN = DOMAINS["tool_use"]
 PROMPTS = Prompts("compact")
@@ -56,39 +54,6 @@ def pool():
         yield pool
 
 
-@dataclasses.dataclass(eq=False)
-class Handle:
-    engine: "Echo"
-
-    def extend(self, tokens, max_new_tokens, kept=None):
-        self.engine.due.append(self)
-
-    def close(self):
-        pass
-
-
-class Echo:
-    """An engine that says what it is told."""
-
-    def __init__(self, replies):
-        self.replies, self.due = list(replies), []
-
-    waiting = contextlib.nullcontext
-
-    @property
-    def running(self):
-        return bool(self.due)
-
-    def submit(self, request):
-        self.due.append(Handle(self))
-        return self.due[-1]
-
-    def advance(self, timeout=None):
-        due, self.due = self.due, []
-        said = [(handle, tuple(self.replies.pop(0))) for handle in due]
-        return [Turn(handle, ids, (0.0,) * len(ids), "stop", 0) for handle, ids in said]
-
-
 @pytest.mark.parametrize("hinted", [False, True])
 @pytest.mark.parametrize("name", [*DOMAIN.families, "rule", "press"])
 def test_a_row_is_the_trajectory_that_play_makes_of_the_expert_s_replies(chat, pool, name, hinted):
@@ -100,7 +65,8 @@ def test_a_row_is_the_trajectory_that_play_makes_of_the_expert_s_replies(chat, p
     row = to_trajectory(example, chat)
 
     said = [message.content for message in example.messages if message.role == "assistant"]
-    player = Player(Echo(map(chat.reply, said)), chat, pool, PROMPTS, Hosts())
+    engine = ScriptedEngine(in_turn(map(chat.reply, said)))
+    player = Player(engine, chat, pool, PROMPTS, Hosts())
     request = PlayRequest(3, 0, env.hint if hinted else None)
     ((episode,),) = player.play([Program(env.source, True, (request,))], PlaySettings(1.0, 12, 16))
     (sampled,) = episode.trajectories
@@ -132,15 +98,20 @@ def test_rows_of_the_recipe_fit_its_model(examples, chat):
                 assert len(chat.reply(message.content)) <= CONFIG[example.role].max_new_tokens
 
 
+@pytest.mark.parametrize("inline_hint", [True, False])
 @pytest.mark.parametrize("style", ["compact", "chat", "full"])
-def test_the_designer_is_asked_as_in_self_play(data, style):
+def test_the_designer_is_asked_as_in_self_play_and_answers_what_it_is_asked(
+    data, style, inline_hint
+):
     prompts, turns = Prompts(style), CONFIG.agent.max_turns
     rows = library_rows.examples(
-        data, prompts, 99, 1600, seed=1, domain="tool_use", max_turns=turns
+        data, prompts, 99, 1600, seed=1, domain="tool_use", max_turns=turns, inline_hint=inline_hint
     )
-    settings = DesignSettings(1.0, 96, turns, 1600, domain="tool_use")
+    settings = DesignSettings(1.0, 96, turns, 1600, inline_hint=inline_hint, domain="tool_use")
     plain = [d for d in library_rows.read(data / "designs.jsonl") if not d["memory"]]
-    shown = {row.messages[0].content for row in rows if row.role == "designer"}
+    designs = [row.messages for row in rows if row.role == "designer"]
+    assert {parse_design(reply.content).hint is not None for _, reply in designs} == {inline_hint}
+    shown = {prompt.content for prompt, _ in designs}
     for design in plain[:20]:
         document = Document("d", design["document"], {})
         request = DesignRequest("n", design["skill"], document, None, 0)
