@@ -1,4 +1,5 @@
-from spade_jax.remote.client import FIELDS, Question, RemoteModel, RemoteSettings, Reply
+from spade_jax.remote.answers import Reply
+from spade_jax.remote.client import FIELDS, Question, RemoteModel, RemoteSettings
 from spade_jax.remote.engine import RemoteEngine
 from spade_jax.remote.errors import RemoteError, RemoteSetupError
 from spade_jax.remote.opening import open_remote, users

@@ -7,23 +7,24 @@ does not ask again for what its checkpoint holds.
 import asyncio
 import contextlib
 import dataclasses
-import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
-import msgspec
-
 from spade_jax import extras
+from spade_jax.remote.answers import Reply, UnreadableError, bounded_client, read
 from spade_jax.remote.errors import RemoteError, RemoteSetupError
+from spade_jax.remote.key import read_key
 from spade_jax.remote.use import Prices, Use
 from spade_jax.text import Message
 
 FIELDS = ("max_tokens", "max_completion_tokens", "temperature", "top_p", "seed")
 CLOSE_S = 5.0  # most seconds that closing waits for calls under way
 _MOST_SHOWN = 200  # characters of a server's message
-_DENIED = (401, 403, 404)  # key, rights, model or path: no later call can go better
-_UNFIT = (400, 413, 422)  # of one question, for example too long
+_MOVED = (301, 302, 303, 307, 308)
+_DENIED = (*_MOVED, 401, 403, 404)  # address, key, rights, model or path
+_UNFIT = (400, 403, 404, 413, 422)  # of one question, for example too long
+_ILL = ("timeout", "connection", "status")  # kinds that say that the server is not well
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,31 +66,8 @@ class Question:
     top_p: float = 1.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Reply:
-    """`cut`: it ended by its token limit, not by itself."""
-
-    text: str
-    cut: bool = False
-
-
-class _Said(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class _Completion(msgspec.Struct):
-    choices: list[_Choice]
-    usage: _Usage | None = None
+class _DeniedError(RemoteError):
+    """Either every question must fail, or this one is turned down: see `RemoteModel._judge`."""
 
 
 class RemoteModel:
@@ -97,14 +75,16 @@ class RemoteModel:
 
     After `breaker_failures` failed questions in a row no more are sent for `breaker_s` seconds:
     they fail at once with `kind` "breaker". Then one more failure starts that anew, and an answer
-    ends it. A question that the server turns down as such is no sign that it is ill.
+    ends it. A question that the server turns down as such, or answers with what is no answer, is
+    no sign that it is ill: one question shall not decide what becomes of others.
     """
 
     def __init__(self, settings: RemoteSettings) -> None:
         """Connects to nothing yet.
 
         Raises:
-            RemoteSetupError: a package of the extra `remote` or the key is missing.
+            RemoteSetupError: a package of the extra `remote` is missing, or there is no key or
+                address that a request could use.
         """
         self.settings = settings
         self._openai = extras.require("openai", "remote", RemoteSetupError)
@@ -112,16 +92,13 @@ class RemoteModel:
         self._breaker = breakers.CircuitBreaker(
             settings.breaker_failures, settings.breaker_s, _is_illness, "remote"
         )
-        self._key = _read_key(settings.key_variable)
-        omitted = self._openai.Omit()
-        self._client = self._openai.AsyncOpenAI(
-            api_key=self._key or "none", base_url=settings.base_url,
-            timeout=settings.timeout_s, max_retries=settings.retries,
-            # these the package would take from the environment
-            default_headers={"OpenAI-Organization": omitted, "OpenAI-Project": omitted},
-        )  # fmt: skip
+        self._key = read_key(settings.key_variable)
+        self._client = self._connect()
         self._places = asyncio.Semaphore(settings.max_concurrency)
         self._use: dict[str, Use] = {}
+        self._open, self._denied = 0, 0  # questions that did not end; that wait to be judged
+        self._answered = False  # any question so far
+        self._settled = asyncio.Event()  # whether a denial is the question's fault or the run's
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="remote", daemon=True)
 
@@ -145,7 +122,7 @@ class RemoteModel:
         """All answers, in order; what failed is a value among them.
 
         Raises:
-            RemoteSetupError: the server denies key or model.
+            RemoteSetupError: the server denies address, key or model.
         """
         futures = [self.submit(question, purpose) for question in questions]
         return [_outcome(future) for future in futures]
@@ -167,19 +144,76 @@ class RemoteModel:
         await asyncio.gather(*others, return_exceptions=True)
         await self._client.close()
 
+    def _connect(self):
+        """A client of the package, which has not connected yet."""
+        settings, omitted = self.settings, self._openai.Omit()
+        invalid = extras.require("httpx2", "remote", RemoteSetupError).InvalidURL
+        try:
+            client = self._openai.AsyncOpenAI(
+                api_key=self._key.value or "none", base_url=settings.base_url,
+                timeout=settings.timeout_s, max_retries=settings.retries,
+                http_client=bounded_client(self._openai),
+                # these the package would take from the environment
+                default_headers={"OpenAI-Organization": omitted, "OpenAI-Project": omitted},
+            )  # fmt: skip
+            good = client.base_url.scheme in ("http", "https") and client.base_url.host
+        except invalid:
+            good = False
+        if not good:
+            raise RemoteSetupError(
+                f"remote.base_url={settings.base_url!r}: expected http://HOST... or https://HOST..."
+            )
+        return client
+
     async def _ask(self, question: Question, purpose: str) -> Reply:
         used = Use(calls=1)
+        self._open += 1
+        try:
+            return await self._in_turn(question, used)
+        except BaseException:
+            used.failures = 1
+            raise
+        finally:
+            self._open -= 1
+            self._settle()
+            self._use.setdefault(purpose, Use()).add(used)
+
+    async def _in_turn(self, question: Question, used: Use) -> Reply:
         try:
             async with self._places:
                 if self._breaker.opened:
                     raise RemoteError("breaker", "too many failures in a row; not asked again yet")
                 with self._breaker:
-                    return await self._answer(question, used)
-        except BaseException:
-            used.failures = 1
+                    reply = await self._answer(question, used)
+        except _DeniedError as denial:
+            await self._judge(denial)
             raise
+        self._answered = True
+        return reply
+
+    async def _judge(self, denial: _DeniedError) -> None:
+        """Waits until any question was answered, at this time or before: a server that moderates
+        turns down some and not all.
+
+        Raises:
+            RemoteSetupError: none was, and no other is under way or `deadline_s` are over.
+        """
+        self._denied += 1
+        self._settle()
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), self.settings.deadline_s)
         finally:
-            self._use.setdefault(purpose, Use()).add(used)
+            self._denied -= 1
+        if not self._answered:
+            raise RemoteSetupError(
+                f"remote.base_url={self.settings.base_url!r}, remote.model={self.settings.model!r}:"
+                f" the server says {denial.detail}"
+            ) from None
+
+    def _settle(self) -> None:
+        if self._answered or 0 < self._denied == self._open:
+            self._settled.set()
 
     async def _answer(self, question: Question, used: Use) -> Reply:
         with self._failures_named():
@@ -187,13 +221,11 @@ class RemoteModel:
                 raw = await self._client.chat.completions.with_raw_response.create(
                     **_request(question, self.settings)
                 )
-        used.retries = raw.retries_taken
-        completion = self._read(raw.content)
-        if completion.usage is not None:
-            used.prompt_tokens = completion.usage.prompt_tokens
-            used.completion_tokens = completion.usage.completion_tokens
-        choice = completion.choices[0]
-        return Reply(choice.message.content or "", choice.finish_reason == "length")
+            used.retries = raw.retries_taken
+            reply, usage = read(raw.content)
+        used.prompt_tokens = usage.prompt_tokens or 0
+        used.completion_tokens = usage.completion_tokens or 0
+        return reply
 
     @contextlib.contextmanager
     def _failures_named(self) -> Iterator[None]:
@@ -211,51 +243,32 @@ class RemoteModel:
         except self._openai.APIConnectionError as error:
             raise RemoteError("connection", self._short(error.__cause__ or error)) from None
         except self._openai.APIStatusError as error:
-            said = f"{error.status_code} {self._short(error)}"
-            if error.status_code in _DENIED:
-                raise RemoteSetupError(
-                    f"remote.base_url={self.settings.base_url!r},"
-                    f" remote.model={self.settings.model!r}: the server says {said}"
-                ) from None
-            kind = "question" if error.status_code in _UNFIT else "status"
-            raise RemoteError(kind, said) from None
+            raise self._status(error) from None
+        except UnreadableError as error:
+            raise RemoteError("reply", self._line(str(error))) from None
         except self._openai.OpenAIError as error:
             raise RemoteError("reply", self._short(error)) from None
 
-    def _read(self, content: bytes) -> _Completion:
-        try:
-            completion = msgspec.json.decode(content, type=_Completion)
-        except msgspec.DecodeError as error:
-            said = self._shown(content.decode("utf-8", "replace"))
-            raise RemoteError("reply", f"{error} in {said!r}") from None
-        if not completion.choices:
-            raise RemoteError("reply", "an answer without choices")
-        return completion
+    def _status(self, error) -> RemoteError:
+        status, said = error.status_code, self._short(error)
+        if status in _MOVED:
+            place = error.response.headers.get("Location")
+            said = self._line(f"to ask {place} instead, which is not done")
+        kind = "question" if status in _UNFIT else "status"
+        return (_DeniedError if status in _DENIED else RemoteError)(kind, f"{status} {said}")
 
     def _short(self, error: BaseException) -> str:
-        return self._shown(f"{type(error).__name__}: {error}")
+        return self._line(f"{type(error).__name__}: {error}")
 
-    def _shown(self, text: str) -> str:
-        """The start of a text, as one line. A server may quote the key that it was given."""
-        if self._key:
-            text = text.replace(self._key, "[key]")
-        return " ".join(text.split())[:_MOST_SHOWN]
+    def _line(self, text: str) -> str:
+        """For terminals and records. A server may quote the key that it was given."""
+        shown = self._key.hidden_in(text)[:_MOST_SHOWN]
+        return " ".join("".join(c if c.isprintable() else " " for c in shown).split())
 
 
 def _is_illness(kind: type[BaseException], error: BaseException) -> bool:
     """Whether an exception says that the server is not well."""
-    return isinstance(error, RemoteError) and error.kind != "question"
-
-
-def _read_key(variable: str) -> str:
-    if not variable:
-        return ""
-    key = os.environ.get(variable, "")
-    if not key:
-        raise RemoteSetupError(
-            f"remote.key_variable={variable!r}: expected an environment variable that holds the key"
-        )
-    return key
+    return isinstance(error, RemoteError) and error.kind in _ILL
 
 
 def _request(question: Question, settings: RemoteSettings) -> dict:

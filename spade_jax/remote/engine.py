@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent import futures
 
-from spade_jax.remote.client import Question, RemoteModel, Reply
+from spade_jax.remote.answers import Reply
+from spade_jax.remote.client import Question, RemoteModel
 from spade_jax.remote.errors import RemoteError
 from spade_jax.sampler import Request, Turn
 from spade_jax.text import Message

@@ -12,8 +12,9 @@ class RemoteError(RuntimeError):
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(f"{kind}: {detail}")
-        self.kind = kind
+        self.kind, self.detail = kind, detail
 
 
 class RemoteSetupError(RuntimeError):
-    """Every question must fail: no package, no key, or a key or model that the server denies."""
+    """Every question must fail: no package, no key, no address, or one of them or the model is
+    denied by the server."""

@@ -242,6 +242,17 @@ def test_the_audit_rejects_what_can_not_be_solved(pool, answer, verdict, unknown
         assert "difficulty is no fault" in prompt_of(rooms.requests[0])
 
 
+def test_what_passes_unaudited_while_the_server_is_left_alone_is_counted(pool):
+    with advised(pool, [fails(500)], audit__enabled=True, remote__breaker_failures=1) as rooms:
+        advise(rooms, [draft()], progress)
+        designs = [draft(f"{k}") for k in range(3)]
+        advise(rooms, designs, progress)
+        assert all(design.accepted for design in designs) and len(rooms.requests) == 1
+        metrics = advice_metrics(rooms, designs, [])
+        assert (metrics["audit/unknown"], metrics["audit/solvable"]) == (3, 0)
+        assert metrics["remote/breaker_open"] == 1
+
+
 def test_what_the_audit_rejects_needs_no_hint(pool):
     answers = [says("Verdict: unsolvable")]
     with advised(pool, answers, audit__enabled=True, hints__source="external") as rooms:

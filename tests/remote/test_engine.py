@@ -7,7 +7,7 @@ import pytest
 from spade_jax.remote import RemoteEngine, RemoteModel, RemoteSettings, RemoteSetupError
 from spade_jax.rollout import Feedback, ImmediateWorld, PlaySettings, Task, play
 from spade_jax.text import Message
-from tests.remote.server import fails, says, serving
+from tests.remote.server import fails, says, sends, serving
 
 SETTINGS = PlaySettings(0.5, 3, 9)
 
@@ -90,8 +90,9 @@ def test_a_reply_at_its_limit_is_a_cut_episode():
     assert (episode.outcome, episode.replies, episode.final_return) == ("cut", ["long"], 0.0)
 
 
-def test_without_an_answer_the_episode_ends_by_deadline():
-    with playing([says("a"), fails(500)]) as (_, engine):
+@pytest.mark.parametrize("failure", [fails(500), fails(403), sends(b'{"x":' + b"[" * 100_000)])
+def test_without_an_answer_the_episode_ends_by_deadline(failure):
+    with playing([says("a"), failure]) as (_, engine):
         (episode,) = play(engine, engine.chat, Counting(), [task("x")])
     assert (episode.outcome, episode.replies) == ("deadline", ["a"])
 
