@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from configs import base
-from spade_jax.cycle import agent_rows, role_gradients
+from spade_jax.cycle import agent_rows, role_gradients, scored_plays
 from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
@@ -80,7 +80,7 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
         "hint": [[episode(True), episode(True), episode(True), episode(False)], []],
     }
     environments = [SimpleNamespace(name="a"), SimpleNamespace(name="b")]
-    plays, advantages = agent_rows(SimpleNamespace(config=config), environments, episodes)
+    plays, advantages = agent_rows(config, scored_plays(config, environments, episodes))
     plain, hint = [-0.5, 0.5, 0.0], [0.25, 0.25, 0.25, -0.75]
     np.testing.assert_allclose(advantages, plain + hint if trained else plain)
     assert len(plays) == len(advantages) and void not in plays
@@ -90,12 +90,13 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
 def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
     config = base.get_config()
     episodes = {"plain": [[episode(True, outcome=outcome), episode(True)]], "hint": [[]]}
-    rooms, environments = SimpleNamespace(config=config), [SimpleNamespace(name="a")]
-    plays, advantages = agent_rows(rooms, environments, episodes)
+    scored = scored_plays(config, [SimpleNamespace(name="a")], episodes)
+    plays, advantages = agent_rows(config, scored)
     assert len(plays) == 2 and advantages[0] < 0 < advantages[1]
     config.learner.mask_truncated = True
-    plays, _ = agent_rows(rooms, environments, episodes)
+    plays, advantages = agent_rows(config, scored)
     assert [play.outcome for play in plays] == ["terminated"]
+    assert advantages.tolist() == [1.0]  # 1 and 0 by their mean and std: the other one still counts
 
 
 class Recorder:

@@ -3,35 +3,32 @@
 from collections.abc import Sequence
 
 import jax
-import numpy as np
 from ml_collections import ConfigDict
 
 from spade_jax import statistics
+from spade_jax.cycle.crediting import agent_rows, is_masked, is_well_formed, scored_plays
 from spade_jax.designer import Environment
-from spade_jax.rl import (
-    designer_advantages,
-    group_advantages,
-    pack,
-    role_scale,
-    token_weights,
-    varied,
-)
-from spade_jax.rollout import Episode, Trajectory
+from spade_jax.rl import designer_advantages, pack, role_scale, token_weights
+from spade_jax.rollout import Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
-from spade_jax.text import well_formed
 
 
 def update(
-    rooms: Rooms, state: RunState, live, episodes: statistics.Played, due: Sequence[Environment]
+    rooms: Rooms,
+    state: RunState,
+    environments: Sequence[Environment],
+    episodes: statistics.Played,
+    due: Sequence[Environment],
 ) -> tuple[RunState, dict]:
     """One optimizer step on both roles. Each role's gradient is summed on its own first."""
     config, records = rooms.config, state.records
-    plays, agent_advantages = agent_rows(rooms, live, episodes)
+    scored = scored_plays(config, environments, episodes)
+    plays, agent_advantages = agent_rows(config, scored)
     designs = [design for design in due if design.reward is not None]
     scale = config.designer.weight
-    if config.designer.role_scale:  # of all plays, also where only varied groups are trained
-        played = len(_trainable(config, live, episodes)[0])
+    if config.designer.role_scale:  # of groups without variance too, also where those are dropped
+        played = sum(not is_masked(config, play.episode) for play in scored)
         scale *= role_scale(
             played, len(designs), config.curriculum.regen_interval, config.designer.max_scale
         )
@@ -53,7 +50,7 @@ def update(
     }
     if config.agent.format_bonus and plays:
         metrics["agent/well_formed_fraction"] = statistics.mean(
-            [_is_well_formed(config, play) for play in plays]
+            [is_well_formed(config, play) for play in plays]
         )
     for role, (episodes, advantages) in rows.items():
         gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
@@ -78,60 +75,6 @@ def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
     total = max(1, sum(counts.values()))
     joint = config.learner.normalise == "joint"
     return {role: count / total if joint else 1.0 for role, count in counts.items()}
-
-
-def trained_arms(config: ConfigDict) -> tuple[str, ...]:
-    """Plays with the hint only measure, unless `agent.train_hint_arm` says otherwise."""
-    return ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
-
-
-def agent_rows(
-    rooms: Rooms, environments, episodes: statistics.Played
-) -> tuple[list[Episode], np.ndarray]:
-    """The plays that are trained and their advantages, one per play. An arm is never another one's
-    baseline."""
-    config = rooms.config
-    plays, returns, groups = _trainable(config, environments, episodes)
-    advantages = group_advantages(returns, groups, config.agent.normalise)
-    if config.learner.drop_zero_variance:
-        kept = varied(returns, groups)
-        plays, advantages = [plays[index] for index in kept], advantages[kept]
-    return plays, advantages
-
-
-def _trainable(
-    config: ConfigDict, environments, episodes: statistics.Played
-) -> tuple[list[Episode], list[float], list[tuple]]:
-    """Plays that say something about the Agent, their returns and groups."""
-    plays, returns, groups = [], [], []
-    played = [
-        (arm, environment, episode)
-        for arm in trained_arms(config)
-        for environment, group in zip(environments, episodes[arm], strict=True)
-        for episode in group
-    ]
-    for arm, environment, episode in played:
-        cut = episode.outcome == "truncated" or episode.unfinished
-        unseen = not episode.trajectories  # the first prompt did not fit
-        if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
-            continue
-        plays.append(episode)
-        returns.append(episode.final_return + _format_bonus(config, episode))
-        seed = episode.task.seed if config.agent.group == "seed" else None
-        groups.append((arm, environment.name, seed))
-    return plays, returns, groups
-
-
-def _format_bonus(config: ConfigDict, play: Episode) -> float:
-    """What the return that is trained gets for the form of the actions; nobody else sees it."""
-    bonus = config.agent.format_bonus
-    return (bonus if _is_well_formed(config, play) else -bonus) if bonus else 0.0
-
-
-def _is_well_formed(config: ConfigDict, play: Episode) -> bool:
-    """Whether every action has the form that the domain asks for."""
-    tool_use = config.curriculum.domain == "tool_use"
-    return all(well_formed(reply, tool_use) for reply in play.replies)
 
 
 def role_gradients(

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from configs import base
-from spade_jax.cycle import agent_rows
+from spade_jax.cycle import agent_rows, scored_plays
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.text import Message
 
 
-def episode(won, *replies):
+def episode(won, *replies, outcome="terminated"):
     row = Trajectory()
     row.append_sampled([5], [-1.0], 0)
     transcript = [Message("assistant", reply) for reply in replies]
     task = SimpleNamespace(seed=0)
-    return Episode(task, [row], transcript, outcome="terminated", reward=float(won))
+    return Episode(task, [row], transcript, outcome=outcome, reward=float(won))
 
 
 def rows(*groups, **changes):
@@ -26,7 +26,7 @@ def rows(*groups, **changes):
     config.update_from_flattened_dict(changes)
     environments = [SimpleNamespace(name=str(k)) for k in range(len(groups))]
     episodes = {"plain": list(groups), "hint": [[] for _ in groups]}
-    return agent_rows(SimpleNamespace(config=config), environments, episodes)
+    return agent_rows(config, scored_plays(config, environments, episodes))
 
 
 def test_groups_without_variance_can_be_dropped_and_then_do_not_count():
@@ -38,6 +38,17 @@ def test_groups_without_variance_can_be_dropped_and_then_do_not_count():
     np.testing.assert_allclose(advantages, [0.5, -0.5])
     plays, advantages = rows(same, **{"learner.drop_zero_variance": True})
     assert plays == [] and len(advantages) == 0
+
+
+def test_masked_plays_are_the_baseline_of_those_that_are_trained():
+    wins = [episode(1) for _ in range(8)]
+    group = [*wins, *(episode(0, outcome="truncated") for _ in range(8))]
+    settings = {"learner.mask_truncated": True, "learner.drop_zero_variance": True}
+    plays, advantages = rows(group, **settings)
+    assert plays == wins
+    np.testing.assert_allclose(advantages, [0.5] * 8)
+    np.testing.assert_allclose(rows(group, **settings, **{"agent.normalise": True})[1], [1.0] * 8)
+    assert rows(group[8:], **settings)[0] == []
 
 
 def test_the_format_bonus_is_added_to_the_return_of_a_game_that_boxes_every_action():
