@@ -187,7 +187,9 @@ def get_config() -> ConfigDict:
     c.agent.seeds_per_env = 1  # divides both numbers of plays
     c.agent.train_hint_arm = False  # True: plays with the hint are trained too
     c.agent.group = "environment"  # advantage group; or "seed": (environment, seed)
-    c.agent.normalise = True  # divide by the group's std
+    c.agent.baseline = "group"  # its mean; or "moving": the environment's moving average
+    c.agent.baseline_decay = 0.5  # weight of the old value in that, which begins with a mean
+    c.agent.normalise = True  # divide by the group's std; never with a moving baseline
     c.agent.temperature = 0.6
     c.agent.top_k = 0  # as the designer's; scores of `eval` are without
     c.agent.top_p = 1.0

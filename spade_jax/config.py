@@ -110,7 +110,8 @@ RULES: tuple[Rule, ...] = (
     _at_least("designer.max_new_tokens", 1),
     _at_least("designer.weight", 0),
     _choice("designer.baseline", ("batch", "moving")),
-    _share("designer.baseline_decay"),
+    _choice("agent.baseline", ("group", "moving")),
+    *(_share(f"{role}.baseline_decay") for role in ("designer", "agent")),
     _at_least("designer.negative_scale", 0),
     _share("designer.skill_similarity"),
     _above("designer.s_reg", 0),
@@ -283,6 +284,7 @@ def _relations(c: ConfigDict):
         f"between 0 and designer.plateau_high={high}",
     )  # fmt: skip
     yield from _curriculum(c.curriculum)
+    yield from _moving_baseline(c)
     for role in ("designer", "agent"):
         tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
         yield (
@@ -373,6 +375,24 @@ def _curriculum(section: ConfigDict):
     yield (
         "curriculum.replay_envs", section.replay_envs, retires or not section.replay_envs,
         "0, as no environment retires: designs do, and those that curriculum.lifecycle drops",
+    )  # fmt: skip
+
+
+def _moving_baseline(c: ConfigDict):
+    """The agent's belongs to an environment, of which there is a next step."""
+    moving, source = c.agent.baseline == "moving", c.curriculum.source
+    yield (
+        "agent.baseline", c.agent.baseline, not moving or source != "adaptive",
+        "group, as curriculum.source=adaptive makes every step's environments anew",
+    )  # fmt: skip
+    yield (
+        "agent.group", c.agent.group, not moving or c.agent.group == "environment",
+        "environment, as agent.baseline=moving is one average for all its seeds",
+    )  # fmt: skip
+    drops = c.learner.drop_zero_variance
+    yield (
+        "learner.drop_zero_variance", drops, not moving or not drops,
+        "False, as with agent.baseline=moving equal returns teach too",
     )  # fmt: skip
 
 

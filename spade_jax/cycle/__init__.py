@@ -1,7 +1,7 @@
 """The phases of one training step: design, play, reward, update."""
 
 from spade_jax.cycle.advising import advice_metrics, judge_new, measure
-from spade_jax.cycle.crediting import agent_rows, scored_plays, trained_arms
+from spade_jax.cycle.crediting import agent_rows, scored_plays
 from spade_jax.cycle.designing import PoolError, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
 from spade_jax.cycle.replaying import draw_retired, retire
@@ -30,6 +30,5 @@ __all__ = [
     "retire",
     "role_gradients",
     "scored_plays",
-    "trained_arms",
     "update",
 ]

@@ -6,7 +6,13 @@ import jax
 from ml_collections import ConfigDict
 
 from spade_jax import statistics
-from spade_jax.cycle.crediting import agent_rows, is_masked, is_well_formed, scored_plays
+from spade_jax.cycle.crediting import (
+    agent_rows,
+    group_metrics,
+    is_masked,
+    is_well_formed,
+    scored_plays,
+)
 from spade_jax.designer import Environment
 from spade_jax.rl import designer_advantages, pack, role_scale, token_weights
 from spade_jax.rollout import Trajectory
@@ -47,6 +53,7 @@ def update(
     total, metrics = None, {
         "designer/reward_mean": statistics.mean([design.reward for design in designs]),
         "agent/trained_episodes": len(plays),
+        **group_metrics(environments, scored),
     }
     if config.agent.format_bonus and plays:
         metrics["agent/well_formed_fraction"] = statistics.mean(

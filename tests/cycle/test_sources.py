@@ -149,12 +149,14 @@ def test_what_is_replayed_shows_what_was_forgotten():
     again = draw_retired(rooms, records)
     assert [each.name for each in again] == ["b", "a"]  # hardest first
     again[0].windows, again[1].windows = [[0.5, 0.5]], [[0.0, 0.0]]
+    again[0].baselines["plain"] = 0.25
     metrics = retire(rooms, records, again, [archived("c", 0.9)])
     assert metrics == {
         "replay/environments": 2, "replay/archive": 2,
         "replay/win_rate": pytest.approx(0.25), "replay/change": pytest.approx(-0.25),
     }  # fmt: skip
     assert {each.name: each.latest for each in records.curriculum.archive} == {"b": 0.5, "c": 0.9}
+    assert draw_retired(rooms, records)[0].baselines == {"plain": 0.25}  # it goes on from there
 
 
 def test_void_plays_say_nothing_and_without_replays_nothing_is_kept():

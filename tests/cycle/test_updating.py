@@ -7,15 +7,16 @@ import pytest
 
 from configs import base
 from spade_jax.cycle import agent_rows, scored_plays
+from spade_jax.cycle.crediting import group_metrics
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.text import Message
 
 
-def episode(won, *replies, outcome="terminated"):
+def episode(won, *replies, outcome="terminated", seed=0):
     row = Trajectory()
     row.append_sampled([5], [-1.0], 0)
     transcript = [Message("assistant", reply) for reply in replies]
-    task = SimpleNamespace(seed=0)
+    task = SimpleNamespace(seed=seed)
     return Episode(task, [row], transcript, outcome=outcome, reward=float(won))
 
 
@@ -51,6 +52,24 @@ def test_masked_plays_are_the_baseline_of_those_that_are_trained():
     assert rows(group[8:], **settings)[0] == []
 
 
+def test_a_moving_baseline_is_kept_by_the_environment_and_never_divided():
+    config = base.get_config()
+    config.agent.baseline, config.agent.train_hint_arm = "moving", True
+    environment = SimpleNamespace(name="a", baselines={})
+
+    def advantages(plain, hint):
+        episodes = {"plain": [[episode(won) for won in plain]],
+                    "hint": [[episode(won) for won in hint]]}  # fmt: skip
+        return agent_rows(config, scored_plays(config, [environment], episodes))[1]
+
+    np.testing.assert_allclose(advantages([1, 0, 0, 0], [1, 1]), [0.75, -0.25, -0.25, -0.25, 0, 0])
+    assert environment.baselines == {"plain": 0.25, "hint": 1.0}
+    np.testing.assert_allclose(advantages([1, 1], []), [0.75, 0.75])
+    assert environment.baselines == {"plain": 0.625, "hint": 1.0}
+    np.testing.assert_allclose(advantages([0, 1], [0]), [-0.625, 0.375, -1.0])
+    assert environment.baselines == {"plain": 0.5625, "hint": 0.5}
+
+
 def test_the_format_bonus_is_added_to_the_return_of_a_game_that_boxes_every_action():
     boxed, bare = r"I go \boxed{left}", "left"
     group = [episode(1, boxed, boxed), episode(1, boxed, bare), episode(0, boxed)]
@@ -67,3 +86,34 @@ def test_the_form_of_tool_use_is_another_one(domain, bonus):
     group = [episode(1, "<answer>1</answer>"), episode(1, other)]
     changes = {"agent.format_bonus": 0.1, "curriculum.domain": domain}
     np.testing.assert_allclose(rows(group, **changes)[1], [bonus, -bonus])
+
+
+def test_groups_without_variance_are_counted_as_they_are_trained():
+    config = base.get_config()
+    config.agent.group, config.agent.format_bonus = "seed", 0.25
+    environments = [SimpleNamespace(name=str(k), skill=s) for k, s in enumerate(("a b", "c", ""))]
+    boxed = r"\boxed{1}"
+    plain = [
+        [episode(1, boxed, seed=1), episode(1, "1", seed=1), episode(1, boxed, seed=2)],
+        [episode(1, boxed), episode(0, boxed, outcome="void")],
+        [episode(0, boxed), episode(0, boxed, outcome="cut"), episode(1, boxed)],
+    ]
+    hint = [[episode(1, boxed), episode(1, boxed)], [], []]
+
+    def counted():
+        plays = scored_plays(config, environments, {"plain": plain, "hint": hint})
+        return group_metrics(environments, plays)
+
+    found = counted()  # the bonus tells the first two plays apart
+    name = "agent/zero_variance_groups"
+    assert found == {name: 2 / 4, f"{name}/a_b": 1 / 2, f"{name}/c": 1.0}
+    config.agent.train_hint_arm = True
+    assert counted() == {name: 3 / 5, f"{name}/a_b": 2 / 3, f"{name}/c": 1.0}
+    config.agent.format_bonus = 0.0
+    assert counted() == {name: 4 / 5, f"{name}/a_b": 1.0, f"{name}/c": 1.0}
+
+
+def test_a_skill_whose_plays_say_nothing_has_no_group_to_count():
+    environments = [SimpleNamespace(name="0", skill="a")]
+    name = "agent/zero_variance_groups"
+    assert group_metrics(environments, []) == {name: 0.0, f"{name}/a": 0.0}
