@@ -20,6 +20,7 @@ from spade_jax.cycle import agent_rows, role_gradients, scored_plays
 from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
+from tests.cycle.test_updating import Recorder
 from tests.processes import as_group, descendants, started
 from tests.test_metrics_docs import undocumented
 
@@ -99,20 +100,6 @@ def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
     assert advantages.tolist() == [1.0]  # 1 and 0 by their mean and std: the other one still counts
 
 
-class Recorder:
-    """A learner that keeps its batches and whose gradient is 1."""
-
-    def __init__(self):
-        self.batches = []
-
-    def gradients(self, params, batch, temperature, reference):
-        self.batches.append(batch)
-        return 1, {"logprob_gap": float(batch.weights.sum())}
-
-    def add(self, total, gradients):
-        return (total or 0) + gradients
-
-
 def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
     def row(*sampled):
         made = Trajectory()
@@ -134,27 +121,6 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
         first = batch.targets[trained].max() < 20
         np.testing.assert_allclose(batch.advantages[trained], 0.5 if first else -0.25)
         np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_malformed_replies_are_masked_on_demand(masked):
-    row = Trajectory()
-    for reply in ([10, 11], [12], [13, 14]):
-        row.append_context([1])
-        row.append_sampled(reply, [-1.0] * len(reply), 0)
-        if reply == [12]:
-            row.mark_malformed()
-    config, learner = base.get_config(), Recorder()
-    config.agent.mask_malformed = masked
-    config.learner.agent.rows, config.learner.agent.length = 1, 8
-    rooms = SimpleNamespace(config=config, learner=learner)
-    state = SimpleNamespace(learner=SimpleNamespace(params=None, version=0), reference=None)
-    role_gradients(rooms, state, "agent", [[row]], [1.0], 1.0)
-    (batch,) = learner.batches
-    trained = batch.targets[batch.weights > 0].tolist()
-    assert trained == [10, 11, 13, 14] if masked else trained == [10, 11, 12, 13, 14]
-    np.testing.assert_allclose(batch.weights[batch.weights > 0], 1 / len(trained))
-    assert batch.tokens[0, :7].tolist() == row.tokens[:-1]
 
 
 def comparable(rows):

@@ -1,6 +1,6 @@
 """One optimizer step on the rows of both roles."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 from ml_collections import ConfigDict
@@ -15,7 +15,7 @@ from spade_jax.cycle.crediting import (
 )
 from spade_jax.designer import Environment
 from spade_jax.rl import designer_advantages, pack, role_scale, token_weights
-from spade_jax.rollout import Trajectory
+from spade_jax.rollout import Episode, Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
 
@@ -43,13 +43,15 @@ def update(
         records.baselines, scale, rooms.advantage_settings,
     )  # fmt: skip
     rows = {  # role -> per episode, its rows; and its advantage
-        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
+        "agent": (
+            [_rows(config, play) for play in plays], config.agent.weight * agent_advantages
+        ),
         "designer": (
             [[design.trajectory] for design in designs] if config.designer.train else [],
             design_advantages,
         ),
     }
-    shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
+    shares = _shares(config, {role: of_role for role, (of_role, _) in rows.items()})
     total, metrics = None, {
         "designer/reward_mean": statistics.mean([design.reward for design in designs]),
         "agent/trained_episodes": len(plays),
@@ -59,8 +61,8 @@ def update(
         metrics["agent/well_formed_fraction"] = statistics.mean(
             [is_well_formed(config, play) for play in plays]
         )
-    for role, (episodes, advantages) in rows.items():
-        gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
+    for role, (of_role, advantages) in rows.items():
+        gradients, sums = role_gradients(rooms, state, role, of_role, advantages, shares[role])
         if gradients is not None:
             metrics |= {f"{role}/{name}": value for name, value in sums.items()}
             metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
@@ -76,12 +78,34 @@ def update(
     return state, metrics
 
 
-def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
-    """Share of each role in the loss: of all episodes ("joint", as published, where the role
-    scale makes up for the rarer role), or 1 for each ("role")."""
+def _rows(config: ConfigDict, play: Episode) -> list[Trajectory]:
+    """A play's rows as they are trained."""
+    if not config.agent.mask_malformed:
+        return play.trajectories
+    rows = [row.without_malformed() for row in play.trajectories]
+    return [row for row in rows if row.num_sampled()]
+
+
+def _shares(
+    config: ConfigDict, rows: Mapping[str, Sequence[Sequence[Trajectory]]]
+) -> dict[str, float]:
+    """Share of each role in the loss. "joint", as published, where the role scale makes up for the
+    rarer role: of what `learner.aggregation` is a mean over, episodes or trained tokens. "role":
+    1 for each.
+
+    Args:
+        rows: role -> per episode, its rows.
+    """
+    if config.learner.normalise == "role":
+        return dict.fromkeys(rows, 1.0)
+    counts = {role: len(episodes) for role, episodes in rows.items()}
+    if config.learner.aggregation == "token":
+        counts = {
+            role: sum(row.num_sampled() for episode in episodes for row in episode)
+            for role, episodes in rows.items()
+        }
     total = max(1, sum(counts.values()))
-    joint = config.learner.normalise == "joint"
-    return {role: count / total if joint else 1.0 for role, count in counts.items()}
+    return {role: count / total for role, count in counts.items()}
 
 
 def role_gradients(
@@ -99,8 +123,6 @@ def role_gradients(
     """
     shape, total, sums = rooms.config.learner[role], None, []
     trajectories = [row for episode in episodes for row in episode]
-    if rooms.config.agent.mask_malformed:
-        trajectories = [row.without_malformed() for row in trajectories]
     owners = [number for number, episode in enumerate(episodes) for _ in episode]
     aggregation = rooms.config.learner.aggregation
     weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from configs import base
-from spade_jax.cycle import agent_rows, scored_plays
+from spade_jax.cycle import agent_rows, scored_plays, update
 from spade_jax.cycle.crediting import group_metrics
+from spade_jax.designer import Environment
+from spade_jax.rl import DesignerAdvantageSettings
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.text import Message
 
@@ -18,6 +20,67 @@ def episode(won, *replies, outcome="terminated", seed=0):
     transcript = [Message("assistant", reply) for reply in replies]
     task = SimpleNamespace(seed=seed)
     return Episode(task, [row], transcript, outcome=outcome, reward=float(won))
+
+
+class Recorder:
+    """A learner that keeps its batches and whose gradient is 1."""
+
+    def __init__(self):
+        self.batches = []
+
+    def gradients(self, params, batch, temperature, reference):
+        self.batches.append(batch)
+        return 1, {"logprob_gap": float(batch.weights.sum())}
+
+    def add(self, total, gradients):
+        return (total or 0) + gradients
+
+    def norm(self, gradients):
+        return gradients
+
+    def apply(self, state, gradients):
+        return state, {}
+
+
+def reply_row(*replies, malformed=()):
+    """A row of replies, each a list of ids, after a token of context."""
+    row = Trajectory()
+    for number, ids in enumerate(replies):
+        row.append_context([1])
+        row.append_sampled(ids, [-1.0] * len(ids), 0)
+        if number in malformed:
+            row.mark_malformed()
+    return row
+
+
+def trained(plays, designs=(), **changes):
+    """Trained token -> its weight in the loss of an update with these rows, and its metrics."""
+    config, learner = base.get_config(), Recorder()
+    config.update_from_flattened_dict(changes)
+    for role in ("designer", "agent"):
+        config.learner[role].rows, config.learner[role].length = 1, 8
+    rooms = SimpleNamespace(
+        config=config, learner=learner, advantage_settings=DesignerAdvantageSettings()
+    )
+    state = SimpleNamespace(
+        learner=SimpleNamespace(params=None, version=0), reference=None,
+        records=SimpleNamespace(baselines={}),
+    )  # fmt: skip
+    group = [episode(k % 2) for k in range(len(plays))]
+    for play, row in zip(group, plays, strict=True):
+        play.trajectories = [row]
+    due = [Environment(str(k), "s", None, "", 0, row) for k, row in enumerate(designs)]
+    for design in due:
+        design.reward = 1.0
+    environments = [SimpleNamespace(name="a", skill="s")]
+    _, metrics = update(rooms, state, environments, {"plain": [group], "hint": [[]]}, due)
+    weights = {
+        int(token): float(weight)
+        for batch in learner.batches
+        for token, weight in zip(batch.targets.flat, batch.weights.flat, strict=True)
+        if weight
+    }
+    return weights, metrics
 
 
 def rows(*groups, **changes):
@@ -117,3 +180,37 @@ def test_a_skill_whose_plays_say_nothing_has_no_group_to_count():
     environments = [SimpleNamespace(name="0", skill="a")]
     name = "agent/zero_variance_groups"
     assert group_metrics(environments, []) == {name: 0.0, f"{name}/a": 0.0}
+
+
+PLAYS = reply_row([10, 11]), reply_row([12, 13, 14], [15], malformed=(1,))
+DESIGNS = (reply_row([20, 21, 22, 23]),)
+
+
+def test_the_mean_over_all_trained_tokens_knows_no_roles():
+    weights, metrics = trained(PLAYS, DESIGNS, **{"learner.aggregation": "token"})
+    assert weights == pytest.approx(dict.fromkeys([*range(10, 16), *range(20, 24)], 1 / 10))
+    for role in ("agent", "designer"):  # a mean over the role's own tokens
+        assert metrics[f"{role}/logprob_gap"] == pytest.approx(1.0)
+    masked = {"learner.aggregation": "token", "agent.mask_malformed": True}
+    weights, _ = trained(PLAYS, DESIGNS, **masked)
+    assert weights == pytest.approx(dict.fromkeys([*range(10, 15), *range(20, 24)], 1 / 9))
+
+
+def test_the_mean_over_episodes_knows_no_roles_either():
+    weights, _ = trained(PLAYS, DESIGNS)
+    of_two, of_four = dict.fromkeys([10, 11], 1 / 3 / 2), range(12, 16)
+    assert weights == pytest.approx(of_two | dict.fromkeys([*of_four, *range(20, 24)], 1 / 3 / 4))
+    weights, _ = trained(PLAYS, DESIGNS, **{"learner.normalise": "role"})
+    assert sum(weights[token] for token in range(20, 24)) == pytest.approx(1.0)
+    assert sum(weights[token] for token in range(10, 16)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("aggregation", ["trajectory", "token"])
+def test_malformed_replies_are_masked_on_demand(aggregation):
+    changes = {"learner.aggregation": aggregation}
+    row = reply_row([10, 11], [12], [13, 14], malformed=(1,))
+    assert trained([row], **changes)[0].keys() == {10, 11, 12, 13, 14}
+    changes["agent.mask_malformed"] = True
+    assert trained([row], **changes)[0] == pytest.approx(dict.fromkeys([10, 11, 13, 14], 1 / 4))
+    weights, metrics = trained([reply_row([10], malformed=(0,))], DESIGNS, **changes)
+    assert weights.keys() == {20, 21, 22, 23} and "agent/grad_norm" not in metrics
