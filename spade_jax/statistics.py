@@ -137,6 +137,15 @@ def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Me
     return metrics
 
 
+def amounts(episodes: Played) -> Metrics:
+    """How much was played in this step, retired environments included."""
+    everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
+    return {
+        "agent/episodes": len(everything),
+        "agent/steps": sum(len(episode.replies) for episode in everything),
+    }
+
+
 def plays(episodes: Played) -> Metrics:
     """Win rates, lengths and truncation of this step's plays."""
     valid = {
@@ -146,8 +155,6 @@ def plays(episodes: Played) -> Metrics:
     plain = valid["plain"]
     everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
     metrics: Metrics = {
-        "agent/episodes": len(everything),
-        "agent/steps": sum(len(e.replies) for e in everything),
         "agent/void_fraction": mean([e.outcome == "void" for e in everything]),
         "agent/win_rate": win_rate(plain),
         "agent/win_rate_hint": win_rate(valid["hint"]),
@@ -186,20 +193,24 @@ def sampling(engines: Mapping[str, Engine], hosts: Hosts) -> Metrics:
     return metrics
 
 
-def rates(metrics: Metrics, times: Metrics) -> Metrics:
+def rates(metrics: Metrics, times: Metrics, speaking: Mapping[str, Sequence[str]]) -> Metrics:
     """Sampled tokens and environment steps per second of the phases that make them, and the share
-    of the step in which the agent's sampler had nothing to do but wait for environments."""
+    of the step in which the agent's sampler had nothing to do but wait for environments.
+
+    Args:
+        speaking: per role, the phases in which its engine samples.
+    """
     counts = {
-        "rate/designer_tokens": ("sampler/designer/sampled_tokens", "time/design"),
-        "rate/agent_tokens": ("sampler/agent/sampled_tokens", "time/play"),
-        "rate/environment_steps": ("agent/steps", "time/play"),
-        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", "time/step"),
+        "rate/designer_tokens": ("sampler/designer/sampled_tokens", speaking["designer"]),
+        "rate/agent_tokens": ("sampler/agent/sampled_tokens", speaking["agent"]),
+        "rate/environment_steps": ("agent/steps", ("play",)),
+        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", ("step",)),
     }
-    return {
-        name: metrics[count] / times[phase]
-        for name, (count, phase) in counts.items()
-        if times.get(phase)
-    }
+    rates = {}
+    for name, (count, phases) in counts.items():
+        if seconds := sum(times.get(f"time/{phase}", 0.0) for phase in phases):
+            rates[name] = metrics[count] / seconds
+    return rates
 
 
 def _ratio(total: float, count: int) -> float | None:

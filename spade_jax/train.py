@@ -67,6 +67,7 @@ def iteration(
     metrics = {
         **statistics.designs(fresh),
         **statistics.environments(born, due),
+        **statistics.amounts(episodes),
         **statistics.plays(of_live),
         **statistics.by_skill(fresh, born, live, of_live),
         **statistics.averages(before, records.averages),

@@ -162,12 +162,24 @@ def test_nothing_is_reported_for_what_did_not_happen():
 def test_rates_divide_counts_by_the_seconds_of_their_phase():
     counts = {"sampler/designer/sampled_tokens": 300, "sampler/agent/sampled_tokens": 50,
               "agent/steps": 10, "sampler/agent/waited_seconds": 1.5}  # fmt: skip
-    found = statistics.rates(counts, {"time/design": 2.0, "time/play": 5.0, "time/step": 15.0})
+    speaking = {"designer": ("design", "hint"), "agent": ("play", "judge")}
+    times = {"time/design": 2.0, "time/play": 5.0, "time/step": 15.0}
+    found = statistics.rates(counts, times, speaking)
     assert found == {"rate/designer_tokens": 150, "rate/agent_tokens": 10,
                      "rate/environment_steps": 2, "rate/waiting_for_environments": 0.1}  # fmt: skip
-    assert statistics.rates(counts, {"time/play": 5.0}).keys() == {
+    assert statistics.rates(counts, {"time/play": 5.0}, speaking).keys() == {
         "rate/agent_tokens", "rate/environment_steps"
     }  # fmt: skip
+    found = statistics.rates(counts, times | {"time/hint": 1.0, "time/judge": 20.0}, speaking)
+    assert (found["rate/designer_tokens"], found["rate/agent_tokens"]) == (100, 2)
+    assert found["rate/environment_steps"] == 2
+
+
+def test_retired_environments_are_part_of_what_was_played():
+    spoken = episode(1)
+    spoken.transcript = [Message("user", "?"), Message("assistant", "a"), Message("assistant", "b")]
+    found = statistics.amounts({"plain": [[spoken], [spoken]], "hint": [[episode(1)], []]})
+    assert found == {"agent/episodes": 3, "agent/steps": 4}
 
 
 class Two(Hosts):

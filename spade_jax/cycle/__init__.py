@@ -1,6 +1,6 @@
 """The phases of one training step: design, play, reward, update."""
 
-from spade_jax.cycle.advising import advice_metrics, judge_new, measure
+from spade_jax.cycle.advising import advice_metrics, judge_new, measure, speaking_phases
 from spade_jax.cycle.crediting import agent_rows, scored_plays
 from spade_jax.cycle.designing import PoolError, make_designs, open_documents
 from spade_jax.cycle.playing import guard, play_arms
@@ -30,5 +30,6 @@ __all__ = [
     "retire",
     "role_gradients",
     "scored_plays",
+    "speaking_phases",
     "update",
 ]
