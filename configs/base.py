@@ -276,7 +276,7 @@ def get_config() -> ConfigDict:
     c.hints.source = "inline"  # with the source; "self": the model, shown the source; "external"
     c.hints.temperature = 0.3  # of "self" and "external", as the following two
     c.hints.max_new_tokens = 4096
-    c.hints.max_words = 100  # a longer hint is cut
+    c.hints.max_words = 100  # a longer hint is cut, whoever wrote it
     c.hints.leak_check = False  # compares hints with the reference solutions
     c.hints.leak_seeds = 8
     c.hints.leak_share = 0.5  # a hint leaks that holds the whole answer of that share of the seeds
@@ -290,7 +290,7 @@ def get_config() -> ConfigDict:
     c.audit.max_new_tokens = 4096
 
     c.yardstick = ConfigDict()  # the server's model plays every new environment; trains nothing
-    c.yardstick.enabled = False
+    c.yardstick.enabled = False  # not for curriculum.source="adaptive", where all are always new
     c.yardstick.plays = 4  # per environment
     c.yardstick.temperature = 0.6
     c.yardstick.max_new_tokens = 8192  # of a reply

@@ -284,7 +284,7 @@ def _relations(c: ConfigDict):
         f"between 0 and designer.plateau_high={high}",
     )  # fmt: skip
     yield from _curriculum(c.curriculum)
-    yield from _moving_baseline(c)
+    yield from _kept_with_environments(c)
     for role in ("designer", "agent"):
         tokens, context = c[role].max_new_tokens, c.sampler[role].max_len
         yield (
@@ -378,13 +378,13 @@ def _curriculum(section: ConfigDict):
     )  # fmt: skip
 
 
-def _moving_baseline(c: ConfigDict):
-    """The agent's belongs to an environment, of which there is a next step."""
-    moving, source = c.agent.baseline == "moving", c.curriculum.source
-    yield (
-        "agent.baseline", c.agent.baseline, not moving or source != "adaptive",
-        "group, as curriculum.source=adaptive makes every step's environments anew",
-    )  # fmt: skip
+def _kept_with_environments(c: ConfigDict):
+    """What is of use only where an environment has a next step."""
+    moving, anew = c.agent.baseline == "moving", c.curriculum.source == "adaptive"
+    because = "as curriculum.source=adaptive makes every step's environments anew"
+    yield "agent.baseline", c.agent.baseline, not (moving and anew), f"group, {because}"
+    measures = c.yardstick.enabled
+    yield "yardstick.enabled", measures, not (measures and anew), f"False, {because}"
     yield (
         "agent.group", c.agent.group, not moving or c.agent.group == "environment",
         "environment, as agent.baseline=moving is one average for all its seeds",

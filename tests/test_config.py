@@ -135,6 +135,13 @@ def test_a_moving_baseline_is_of_an_environment_that_lasts(key, value, expected)
         validate(config)
 
 
+def test_the_yardstick_measures_environments_that_last():
+    config = tiny.get_config()
+    config.yardstick.enabled, config.curriculum.source = True, "adaptive"
+    with pytest.raises(ConfigError, match="yardstick.enabled=True: expected False, as curric"):
+        validate(config)
+
+
 @pytest.mark.parametrize(
     "key,value",
     [("hints.source", "external"), ("audit.enabled", True), ("yardstick.enabled", True)],

@@ -99,11 +99,12 @@ def test_a_pool_that_teaches_nothing_any_more_stops_the_run_with_its_numbers():
 
 def test_a_folder_is_validated_once_and_the_rejected_are_named(pool, tmp_path, capsys):
     (tmp_path / "copy.py").write_text(CONTRACT)
-    (tmp_path / "copy.hint").write_text("the largest")
+    (tmp_path / "copy.hint").write_text("the largest one")
     (tmp_path / "sum.py").write_text(RLVE + CONTROLLER)
     (tmp_path / "guess.py").write_text(GEM)
     (tmp_path / "open.py").write_text(CONTRACT.replace("won = ", "won = 'box' in action or "))
     rooms = make_rooms(pool, source="folder", folder=str(tmp_path), num_envs=2)
+    rooms.config.hints.max_words = 2
     records = open_source(rooms.config).begin(rooms)
     printed = capsys.readouterr().out
     assert "1 of 4 environments rejected:\n  open: trivial: " in printed
