@@ -225,6 +225,7 @@ def get_config() -> ConfigDict:
         c.learner[role].length = length  # positions of a row; at least the role's context - 1
     c.learner.aggregation = "trajectory"  # mean over episodes of their mean, or "token"
     c.learner.normalise = "joint"  # one such mean over both roles; "role": one mean each
+    # True: no loss on plays cut off by a limit, which still count in their group's baseline
     c.learner.mask_truncated = False
     c.learner.clip_low = 0.2
     c.learner.clip_high = 0.28
