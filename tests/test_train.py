@@ -418,7 +418,8 @@ def test_two_processes_draw_drop_and_replay_a_folder_as_one(finished, tmp_path):
     settings = {
         **shared, "curriculum.source": "folder", "curriculum.folder": whole / "environments",
         "curriculum.num_envs": 4, "curriculum.lifecycle": True, "curriculum.lifecycle_plays": 2,
-        "curriculum.replay_envs": 2, "steps": 3, "warm_start.path": whole,
+        "curriculum.replay_envs": 2, "agent.baseline": "moving", "steps": 3,
+        "warm_start.path": whole,
     }  # fmt: skip
     run(tmp_path / "one", **settings)
     with started(as_group(command(tmp_path / "two", **settings), 2), tmp_path / "logs") as group:
