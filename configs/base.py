@@ -191,7 +191,9 @@ def get_config() -> ConfigDict:
     c.agent.seeds_per_env = 1  # divides both numbers of plays
     c.agent.train_hint_arm = False  # True: plays with the hint are trained too
     c.agent.group = "environment"  # advantage group; or "seed": (environment, seed)
-    c.agent.normalise = True  # divide by the group's std
+    c.agent.baseline = "group"  # its mean; or "moving": the environment's moving average
+    c.agent.baseline_decay = 0.5  # weight of the old value in that, which begins with a mean
+    c.agent.normalise = True  # divide by the group's std; never with a moving baseline
     c.agent.temperature = 0.6
     c.agent.top_k = 0  # as the designer's; scores of `eval` are without
     c.agent.top_p = 1.0
@@ -226,7 +228,8 @@ def get_config() -> ConfigDict:
         c.learner[role].rows = rows  # of a micro-batch
         c.learner[role].length = length  # positions of a row; at least the role's context - 1
     c.learner.aggregation = "trajectory"  # mean over episodes of their mean, or "token"
-    c.learner.normalise = "joint"  # one mean over both roles' episodes; "role": one mean each
+    c.learner.normalise = "joint"  # one such mean over both roles; "role": one mean each
+    # True: no loss on plays cut off by a limit, which still count in their group's baseline
     c.learner.mask_truncated = False
     c.learner.clip_low = 0.2
     c.learner.clip_high = 0.28
@@ -278,7 +281,7 @@ def get_config() -> ConfigDict:
     c.hints.source = "inline"  # with the source; "self": the model, shown the source; "external"
     c.hints.temperature = 0.3  # of "self" and "external", as the following two
     c.hints.max_new_tokens = 4096
-    c.hints.max_words = 100  # a longer hint is cut
+    c.hints.max_words = 100  # a longer hint is cut, whoever wrote it
     c.hints.leak_check = False  # compares hints with the reference solutions
     c.hints.leak_seeds = 8
     c.hints.leak_share = 0.5  # a hint leaks that holds the whole answer of that share of the seeds
@@ -292,7 +295,7 @@ def get_config() -> ConfigDict:
     c.audit.max_new_tokens = 4096
 
     c.yardstick = ConfigDict()  # the server's model plays every new environment; trains nothing
-    c.yardstick.enabled = False
+    c.yardstick.enabled = False  # not for curriculum.source="adaptive", where all are always new
     c.yardstick.plays = 4  # per environment
     c.yardstick.temperature = 0.6
     c.yardstick.max_new_tokens = 8192  # of a reply

@@ -23,6 +23,7 @@ def relations(c: ConfigDict) -> Iterator[Relation]:
     """All of them, for a config whose values are possible one by one."""
     yield from _plays(c)
     yield from _curriculum(c)
+    yield from _kept_with_environments(c)
     yield from _advice(c)
     yield from _shapes(c)
     yield from _documents(c)
@@ -82,6 +83,22 @@ def _curriculum(c: ConfigDict) -> Iterator[Relation]:
     yield (
         "curriculum.difficulty_hints", c.memory.enabled or not section.difficulty_hints,
         "False, as memory.enabled=False: it is the memory that knows how the agent does",
+    )  # fmt: skip
+
+
+def _kept_with_environments(c: ConfigDict) -> Iterator[Relation]:
+    """What is of use only where an environment has a next step."""
+    moving, anew = c.agent.baseline == "moving", c.curriculum.source == "adaptive"
+    because = "as curriculum.source=adaptive makes every step's environments anew"
+    yield "agent.baseline", not (moving and anew), f"group, {because}"
+    yield "yardstick.enabled", not (c.yardstick.enabled and anew), f"False, {because}"
+    yield (
+        "agent.group", not moving or c.agent.group == "environment",
+        "environment, as agent.baseline=moving is one average for all its seeds",
+    )  # fmt: skip
+    yield (
+        "learner.drop_zero_variance", not moving or not c.learner.drop_zero_variance,
+        "False, as with agent.baseline=moving equal returns teach too",
     )  # fmt: skip
 
 

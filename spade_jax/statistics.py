@@ -9,7 +9,7 @@ import numpy as np
 
 from spade_jax.designer import Environment, Memory, coverage, entropy
 from spade_jax.parallel import Hosts
-from spade_jax.rl import SkillAverages, zero_variance_groups
+from spade_jax.rl import SkillAverages
 from spade_jax.rollout import Episode
 from spade_jax.sampler import Engine, Stats
 
@@ -23,7 +23,6 @@ PER_SKILL = (
     "designer/hard_fraction",
     "agent/win_rate",
     "agent/win_rate_hint",
-    "agent/zero_variance_groups",
 )
 
 Metrics = dict[str, float]
@@ -67,8 +66,6 @@ def by_skill(
     fresh: Sequence[Environment],
     live: Sequence[Environment],
     episodes: Played,
-    group: str,
-    trained: Sequence[str],
 ) -> Metrics:
     """`PER_SKILL` of the designs and of the plays of each skill, as NAME/SKILL.
 
@@ -83,7 +80,7 @@ def by_skill(
         found |= environments([born for born in fresh if born.skill == skill], [])
         if places:
             own = {arm: [groups[k] for k in places] for arm, groups in episodes.items()}
-            found |= plays(own, group, trained)
+            found |= plays(own)
         metrics |= {f"{name}/{slug(skill)}": found[name] for name in PER_SKILL if name in found}
     return metrics
 
@@ -140,13 +137,17 @@ def environments(fresh: Sequence[Environment], due: Sequence[Environment]) -> Me
     return metrics
 
 
-def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
-    """Win rates, lengths and truncation of this step's plays.
+def amounts(episodes: Played) -> Metrics:
+    """How much was played in this step, retired environments included."""
+    everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
+    return {
+        "agent/episodes": len(everything),
+        "agent/steps": sum(len(episode.replies) for episode in everything),
+    }
 
-    Args:
-        group: `config.agent.group`.
-        trained: the arms whose groups give advantages.
-    """
+
+def plays(episodes: Played) -> Metrics:
+    """Win rates, lengths and truncation of this step's plays."""
     valid = {
         arm: [e for per_env in groups for e in per_env if e.outcome != "void"]
         for arm, groups in episodes.items()
@@ -154,8 +155,6 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
     plain = valid["plain"]
     everything = [e for groups in episodes.values() for per_env in groups for e in per_env]
     metrics: Metrics = {
-        "agent/episodes": len(everything),
-        "agent/steps": sum(len(e.replies) for e in everything),
         "agent/void_fraction": mean([e.outcome == "void" for e in everything]),
         "agent/win_rate": win_rate(plain),
         "agent/win_rate_hint": win_rate(valid["hint"]),
@@ -168,14 +167,6 @@ def plays(episodes: Played, group: str, trained: Sequence[str]) -> Metrics:
         "agent/truncated_fraction": mean([e.outcome == "truncated" for e in plain]),
         "agent/malformed_fraction": malformed_fraction(plain),
     }
-    keys, returns = [], []
-    for arm in trained:
-        for index, per_env in enumerate(episodes[arm]):
-            for episode in per_env:
-                if episode.outcome != "void":
-                    keys.append((arm, index, episode.task.seed if group == "seed" else None))
-                    returns.append(episode.final_return)
-    metrics["agent/zero_variance_groups"] = zero_variance_groups(returns, keys)
     return {name: value for name, value in metrics.items() if value is not None}
 
 
@@ -202,20 +193,24 @@ def sampling(engines: Mapping[str, Engine], hosts: Hosts) -> Metrics:
     return metrics
 
 
-def rates(metrics: Metrics, times: Metrics) -> Metrics:
+def rates(metrics: Metrics, times: Metrics, speaking: Mapping[str, Sequence[str]]) -> Metrics:
     """Sampled tokens and environment steps per second of the phases that make them, and the share
-    of the step in which the agent's sampler had nothing to do but wait for environments."""
+    of the step in which the agent's sampler had nothing to do but wait for environments.
+
+    Args:
+        speaking: per role, the phases in which its engine samples.
+    """
     counts = {
-        "rate/designer_tokens": ("sampler/designer/sampled_tokens", "time/design"),
-        "rate/agent_tokens": ("sampler/agent/sampled_tokens", "time/play"),
-        "rate/environment_steps": ("agent/steps", "time/play"),
-        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", "time/step"),
+        "rate/designer_tokens": ("sampler/designer/sampled_tokens", speaking["designer"]),
+        "rate/agent_tokens": ("sampler/agent/sampled_tokens", speaking["agent"]),
+        "rate/environment_steps": ("agent/steps", ("play",)),
+        "rate/waiting_for_environments": ("sampler/agent/waited_seconds", ("step",)),
     }
-    return {
-        name: metrics[count] / times[phase]
-        for name, (count, phase) in counts.items()
-        if times.get(phase)
-    }
+    rates = {}
+    for name, (count, phases) in counts.items():
+        if seconds := sum(times.get(f"time/{phase}", 0.0) for phase in phases):
+            rates[name] = metrics[count] / seconds
+    return rates
 
 
 def _ratio(total: float, count: int) -> float | None:

@@ -15,7 +15,6 @@ from spade_jax.cycle import (
     pay,
     play_arms,
     retire,
-    trained_arms,
     update,
 )
 from spade_jax.designer import Environment, Memory, Record, tool_count
@@ -64,13 +63,13 @@ def iteration(
     retired, pooled = source.settle(rooms, records, live)
 
     born = [e for e in live if e.born == step and e.accepted]
-    groups = config.agent.group, trained_arms(config)
     of_live = {arm: of_arm[: len(live)] for arm, of_arm in episodes.items()}
     metrics = {
         **statistics.designs(fresh),
         **statistics.environments(born, due),
-        **statistics.plays(of_live, *groups),
-        **statistics.by_skill(fresh, born, live, of_live, *groups),
+        **statistics.amounts(episodes),
+        **statistics.plays(of_live),
+        **statistics.by_skill(fresh, born, live, of_live),
         **statistics.averages(before, records.averages),
         **statistics.sampling(engines, rooms.hosts),
         **learned,

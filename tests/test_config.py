@@ -27,6 +27,8 @@ from spade_jax.config import ConfigError, validate
         ("curriculum.domain", "chess", "one of games, tool_use"),
         ("designer.delay", 3, "at most curriculum.regen_interval=1"),
         ("curriculum.skills_per_regen", 9, "number of curriculum.skills=6"),
+        ("agent.baseline", "batch", "one of group, moving"),
+        ("agent.baseline_decay", -0.5, r"in \[0, 1\]"),
         ("learner.agent.length", 100, r"at least sampler.agent.max_len - 1 = 159"),
         ("model.preset", "huge", "one of"),
         ("model.attention", "flash", "one of auto, cudnn, splash, xla"),
@@ -117,6 +119,30 @@ def test_a_source_of_environments_says_what_it_needs(changes, expected):
     config = tiny.get_config()
     config.curriculum.update(changes)
     with pytest.raises(ConfigError, match=f"curriculum.{expected}"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    "key,value,expected",
+    [
+        ("curriculum.source", "adaptive", "agent.baseline='moving': expected group, as curric"),
+        ("agent.group", "seed", "agent.group='seed': expected environment, as agent.baseline"),
+        ("learner.drop_zero_variance", True, "learner.drop_zero_variance=True: expected False"),
+    ],
+)
+def test_a_moving_baseline_is_of_an_environment_that_lasts(key, value, expected):
+    config = tiny.get_config()
+    config.update_from_flattened_dict({key: value})
+    validate(config)
+    config.agent.baseline = "moving"
+    with pytest.raises(ConfigError, match=expected):
+        validate(config)
+
+
+def test_the_yardstick_measures_environments_that_last():
+    config = tiny.get_config()
+    config.yardstick.enabled, config.curriculum.source = True, "adaptive"
+    with pytest.raises(ConfigError, match="yardstick.enabled=True: expected False, as curric"):
         validate(config)
 
 

@@ -21,8 +21,8 @@ def environment(name, hint=(), plain=(), skill="s", **more):
     )  # fmt: skip
 
 
-def episode(reward, outcome="terminated", seed=0):
-    made = Episode(Task(None, seed, 0, PlaySettings(1.0, 5, 8)))
+def episode(reward, outcome="terminated"):
+    made = Episode(Task(None, 0, 0, PlaySettings(1.0, 5, 8)))
     made.outcome, made.reward = outcome, reward
     return made
 
@@ -68,15 +68,12 @@ def test_validity_counts_what_the_sandbox_accepts():
     assert found["designer/family_entropy"] == pytest.approx(thirds)
 
 
-def test_plays_leave_void_episodes_out_and_count_groups():
-    plain = [[episode(1, seed=1), episode(0, seed=1), episode(1, seed=2), episode(1, seed=2)],
-             [episode(0, "void", seed=3), episode(0, "deadline", seed=3)]]  # fmt: skip
-    found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed", ("plain",))
+def test_plays_leave_void_episodes_out():
+    plain = [[episode(1), episode(0), episode(1), episode(1)],
+             [episode(0, "void"), episode(0, "deadline")]]  # fmt: skip
+    found = statistics.plays({"plain": plain, "hint": [[episode(1)], []]})
     assert found["agent/win_rate"] == pytest.approx(3 / 5)
     assert found["agent/win_rate_hint"] == 1.0
-    assert found["agent/zero_variance_groups"] == pytest.approx(2 / 3)
-    both = statistics.plays({"plain": plain, "hint": [[episode(1)], []]}, "seed", ("plain", "hint"))
-    assert both["agent/zero_variance_groups"] == pytest.approx(3 / 4)
     assert found["agent/void_fraction"] == pytest.approx(1 / 7)
     assert found["agent/cut_fraction"] == pytest.approx(1 / 5)
 
@@ -95,9 +92,9 @@ def test_malformed_replies_are_counted_among_those_of_tool_use():
         return made
 
     plain = [[using(3, 1), using(2, 2)], [using(9, 0, tools=())]]
-    found = statistics.plays({"plain": plain, "hint": []}, "environment", ("plain",))
+    found = statistics.plays({"plain": plain, "hint": []})
     assert found["agent/malformed_fraction"] == pytest.approx(3 / 5)
-    games = statistics.plays({"plain": plain[1:], "hint": []}, "environment", ("plain",))
+    games = statistics.plays({"plain": plain[1:], "hint": []})
     assert "agent/malformed_fraction" not in games
 
 
@@ -122,11 +119,9 @@ def test_each_skill_has_its_own_numbers():
         "hint": [[episode(1)], [episode(1)]],
     }
     fresh, live = [one, two, rejected], [one, two]
-    found = statistics.by_skill(fresh, live, live, episodes, "environment", ("plain",))
+    found = statistics.by_skill(fresh, live, live, episodes)
     assert found["agent/win_rate/causal_inference"] == 0.5
     assert found["agent/win_rate_hint/s"] == 1.0 and found["agent/win_rate/s"] == 0.0
-    assert found["agent/zero_variance_groups/s"] == 1.0
-    assert found["agent/zero_variance_groups/causal_inference"] == 0.0
     assert found["designer/regret/causal_inference"] == 0.5
     assert found["designer/hard_fraction/s"] == found["designer/in_band_fraction/s"] + 1.0 == 1.0
     assert found["designer/valid_fraction/s"] == 0.5
@@ -134,7 +129,7 @@ def test_each_skill_has_its_own_numbers():
 
 
 def test_a_skill_that_was_not_played_has_no_win_rate():
-    found = statistics.by_skill([environment("c", stage="leak")], [], [], {}, "seed", ("plain",))
+    found = statistics.by_skill([environment("c", stage="leak")], [], [], {})
     assert found == {"designer/valid_fraction/s": 0.0}
 
 
@@ -151,7 +146,7 @@ def test_novelty_and_reply_lengths_are_means_of_what_there_is():
     spoken = episode(1)
     spoken.trajectories = [Trajectory(mask=[0, 1, 1, 1, 0, 1])]
     spoken.transcript = [Message("user", "?"), Message("assistant", "a"), Message("assistant", "b")]
-    found = statistics.plays({"plain": [[spoken]], "hint": [[]]}, "seed", ("plain",))
+    found = statistics.plays({"plain": [[spoken]], "hint": [[]]})
     assert (found["agent/reply_tokens"], found["agent/tokens_per_reply"]) == (4, 2)
 
 
@@ -165,18 +160,30 @@ def test_the_memory_s_spread_is_reported_when_it_grows():
 def test_nothing_is_reported_for_what_did_not_happen():
     assert statistics.designs([]) == {}
     assert "designer/regret" not in statistics.environments([], [])
-    assert "agent/win_rate" not in statistics.plays({"plain": [], "hint": []}, "seed", ("plain",))
+    assert "agent/win_rate" not in statistics.plays({"plain": [], "hint": []})
 
 
 def test_rates_divide_counts_by_the_seconds_of_their_phase():
     counts = {"sampler/designer/sampled_tokens": 300, "sampler/agent/sampled_tokens": 50,
               "agent/steps": 10, "sampler/agent/waited_seconds": 1.5}  # fmt: skip
-    found = statistics.rates(counts, {"time/design": 2.0, "time/play": 5.0, "time/step": 15.0})
+    speaking = {"designer": ("design", "hint"), "agent": ("play", "judge")}
+    times = {"time/design": 2.0, "time/play": 5.0, "time/step": 15.0}
+    found = statistics.rates(counts, times, speaking)
     assert found == {"rate/designer_tokens": 150, "rate/agent_tokens": 10,
                      "rate/environment_steps": 2, "rate/waiting_for_environments": 0.1}  # fmt: skip
-    assert statistics.rates(counts, {"time/play": 5.0}).keys() == {
+    assert statistics.rates(counts, {"time/play": 5.0}, speaking).keys() == {
         "rate/agent_tokens", "rate/environment_steps"
     }  # fmt: skip
+    found = statistics.rates(counts, times | {"time/hint": 1.0, "time/judge": 20.0}, speaking)
+    assert (found["rate/designer_tokens"], found["rate/agent_tokens"]) == (100, 2)
+    assert found["rate/environment_steps"] == 2
+
+
+def test_retired_environments_are_part_of_what_was_played():
+    spoken = episode(1)
+    spoken.transcript = [Message("user", "?"), Message("assistant", "a"), Message("assistant", "b")]
+    found = statistics.amounts({"plain": [[spoken], [spoken]], "hint": [[episode(1)], []]})
+    assert found == {"agent/episodes": 3, "agent/steps": 4}
 
 
 class Two(Hosts):

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from configs import base
-from spade_jax.cycle import agent_rows, role_gradients
+from spade_jax.cycle import agent_rows, role_gradients, scored_plays
 from spade_jax.interrupt import INTERRUPTED, PREEMPTED
 from spade_jax.metrics import read_metrics
 from spade_jax.rollout import Episode, Trajectory
+from tests.cycle.test_updating import Recorder
 from tests.metrics_docs import undocumented
 from tests.processes import as_group, descendants, started
 from tests.small_runs import STEPS, WALL, assert_alike, command, comparable, run
@@ -40,7 +41,7 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
         "hint": [[episode(True), episode(True), episode(True), episode(False)], []],
     }
     environments = [SimpleNamespace(name="a"), SimpleNamespace(name="b")]
-    plays, advantages = agent_rows(SimpleNamespace(config=config), environments, episodes)
+    plays, advantages = agent_rows(config, scored_plays(config, environments, episodes))
     plain, hint = [-0.5, 0.5, 0.0], [0.25, 0.25, 0.25, -0.75]
     np.testing.assert_allclose(advantages, plain + hint if trained else plain)
     assert len(plays) == len(advantages) and void not in plays
@@ -50,26 +51,13 @@ def test_each_arm_of_an_environment_is_its_own_advantage_group(trained):
 def test_an_unfinished_episode_is_no_win_and_can_be_masked(outcome):
     config = base.get_config()
     episodes = {"plain": [[episode(True, outcome=outcome), episode(True)]], "hint": [[]]}
-    rooms, environments = SimpleNamespace(config=config), [SimpleNamespace(name="a")]
-    plays, advantages = agent_rows(rooms, environments, episodes)
+    scored = scored_plays(config, [SimpleNamespace(name="a")], episodes)
+    plays, advantages = agent_rows(config, scored)
     assert len(plays) == 2 and advantages[0] < 0 < advantages[1]
     config.learner.mask_truncated = True
-    plays, _ = agent_rows(rooms, environments, episodes)
+    plays, advantages = agent_rows(config, scored)
     assert [play.outcome for play in plays] == ["terminated"]
-
-
-class Recorder:
-    """A learner that keeps its batches and whose gradient is 1."""
-
-    def __init__(self):
-        self.batches = []
-
-    def gradients(self, params, batch, temperature, reference):
-        self.batches.append(batch)
-        return 1, {"logprob_gap": float(batch.weights.sum())}
-
-    def add(self, total, gradients):
-        return (total or 0) + gradients
+    assert advantages.tolist() == [1.0]  # 1 and 0 by their mean and std: the other one still counts
 
 
 def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
@@ -93,27 +81,6 @@ def test_all_rows_of_an_episode_get_its_advantage_and_share_its_weight():
         first = batch.targets[trained].max() < 20
         np.testing.assert_allclose(batch.advantages[trained], 0.5 if first else -0.25)
         np.testing.assert_allclose(batch.weights[trained], 0.5 / 2 / (5 if first else 4))
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_malformed_replies_are_masked_on_demand(masked):
-    row = Trajectory()
-    for reply in ([10, 11], [12], [13, 14]):
-        row.append_context([1])
-        row.append_sampled(reply, [-1.0] * len(reply), 0)
-        if reply == [12]:
-            row.mark_malformed()
-    config, learner = base.get_config(), Recorder()
-    config.agent.mask_malformed = masked
-    config.learner.agent.rows, config.learner.agent.length = 1, 8
-    rooms = SimpleNamespace(config=config, learner=learner)
-    state = SimpleNamespace(learner=SimpleNamespace(params=None, version=0), reference=None)
-    role_gradients(rooms, state, "agent", [[row]], [1.0], 1.0)
-    (batch,) = learner.batches
-    trained = batch.targets[batch.weights > 0].tolist()
-    assert trained == [10, 11, 13, 14] if masked else trained == [10, 11, 12, 13, 14]
-    np.testing.assert_allclose(batch.weights[batch.weights > 0], 1 / len(trained))
-    assert batch.tokens[0, :7].tolist() == row.tokens[:-1]
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +354,8 @@ def test_two_processes_draw_drop_and_replay_a_folder_as_one(finished, tmp_path):
     settings = {
         **shared, "curriculum.source": "folder", "curriculum.folder": whole / "environments",
         "curriculum.num_envs": 4, "curriculum.lifecycle": True, "curriculum.lifecycle_plays": 2,
-        "curriculum.replay_envs": 2, "steps": 3, "warm_start.path": whole,
+        "curriculum.replay_envs": 2, "agent.baseline": "moving", "steps": 3,
+        "warm_start.path": whole,
     }  # fmt: skip
     run(tmp_path / "one", **settings)
     with started(as_group(command(tmp_path / "two", **settings), 2), tmp_path / "logs") as group:

@@ -17,6 +17,7 @@ class Archived(msgspec.Struct):
     Attributes:
         win_rate: mean return without the hint over its life, in [-1, 1].
         latest: mean return of its newest plays, those before it retired included.
+        baselines: see `Environment`.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Archived(msgspec.Struct):
     born: int
     win_rate: float
     latest: float
+    baselines: dict[str, float] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, environment: Environment, win_rate: float | None = None) -> "Archived | None":
@@ -37,14 +39,14 @@ class Archived(msgspec.Struct):
             win_rate = sum(returns) / len(returns)
         return cls(
             environment.name, environment.skill, environment.source, environment.shareable,
-            environment.born, win_rate, win_rate,
+            environment.born, win_rate, win_rate, dict(environment.baselines),
         )  # fmt: skip
 
     def environment(self) -> Environment:
         """To be played again: without a hint, and without its designer."""
         return Environment(
             self.name, self.skill, None, "", self.born, Trajectory(), source=self.source,
-            shareable=self.shareable, trained=True,
+            shareable=self.shareable, trained=True, baselines=dict(self.baselines),
         )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 r"""Fixed environments whose difficulty can be set, in three dialects.
 
 "contract"
-    An environment as the designer writes it. Level k is the class constant `N` plus k.
+    An environment as the designer writes it. Level k is the class constant `N`, a number, plus k.
 "rlve"
     A class with `generator` (or `_generate`), `prompt_generator` (or `_prompt_generate`) and
     `scorer` or `verifier`: one question, one answer. Level k is what the controller in the same
@@ -21,7 +21,7 @@ from typing import Any
 import jinja2
 import msgspec
 
-from spade_jax.envs.library import knob_of
+from spade_jax.envs.library import knob_of, with_knob
 
 COMPLEXITIES = 10  # of an environment with a `complexity`
 
@@ -66,14 +66,10 @@ class Graded(msgspec.Struct):
         )
 
     def _with_constants(self, level: int) -> str:
-        if self.levels is not None:
-            constants = self.levels[level][0]
-        elif level:
-            constants = {"N": knob_of(self.text) + level}
-        else:
-            return self.text
         text = self.text
-        for name, value in constants.items():
+        if self.levels is None:
+            return with_knob(text, knob_of(text) + level) if level else text
+        for name, value in self.levels[level][0].items():
             text = _constant(name).sub(lambda found, v=value: f"{found[1]}{v!r}", text, count=1)
         return text
 

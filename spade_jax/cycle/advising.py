@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
+from ml_collections import ConfigDict
 
 from spade_jax import designer, seeding, statistics
 from spade_jax.designer import Ask, Environment
 from spade_jax.envs import Player, PlayRequest, Program
+from spade_jax.grounding import cut_words
 from spade_jax.progress import Progress
 from spade_jax.remote import RemoteEngine, Use, use_metrics
 from spade_jax.rollout import Episode, PlaySettings
@@ -36,6 +38,8 @@ def advise(rooms: Rooms, drafts: Sequence[Environment], progress: Progress) -> N
                 _asking(rooms, "hints"), rooms.prompts, sound, _seeds(rooms, sound, "hint"),
                 config.hints.max_words,
             )  # fmt: skip
+    for draft in drafts:
+        draft.hint = cut_words(draft.hint, config.hints.max_words)
     if config.hints.leak_check:
         with progress.phase("leak"):
             _check_leaks(rooms, _accepted(drafts))
@@ -92,6 +96,13 @@ def measure(rooms: Rooms, live: Sequence[Environment], progress: Progress) -> No
         environment.yardstick = [
             e.final_return for e in episodes if e.outcome not in ("void", "deadline")
         ]
+
+
+def speaking_phases(config: ConfigDict) -> dict[str, tuple[str, ...]]:
+    """Role -> the phases of a step in which its engine samples, where they happen."""
+    helping = {"audit": config.audit, "hint": config.hints}
+    own = [phase for phase, section in helping.items() if section.source == "self"]
+    return {"designer": ("design", *own), "agent": ("play", "judge")}
 
 
 def advice_metrics(
@@ -162,6 +173,7 @@ def _yardstick(live: Sequence[Environment]) -> statistics.Metrics:
     means = {
         f"yardstick/win_rate/{statistics.slug(skill)}": statistics.mean(returns)
         for skill, returns in sorted(skills.items())
+        if skill
     }
     means["yardstick/win_rate"] = statistics.mean([*itertools.chain(*skills.values())])
     return {name: value for name, value in means.items() if value is not None}

@@ -31,9 +31,10 @@ def retire(
     archived = {each.name: each for each in known.archive}
     changes, now = [], []
     for environment in again:
+        old = archived[environment.name]
+        old.baselines = environment.baselines
         if returns := environment.windows[-1]:
-            old, mean = archived[environment.name], statistics.mean(returns)
-            old.latest = mean
+            old.latest = mean = statistics.mean(returns)
             now.append(mean)
             changes.append(mean - old.win_rate)
     known.archive = keep_spread(known.archive, retired, section.archive_size)

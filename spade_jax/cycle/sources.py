@@ -28,6 +28,7 @@ from spade_jax.curricula import (
 )
 from spade_jax.cycle.designing import PoolError, fill_pool, make_designs
 from spade_jax.designer import DESIGNS, Environment, validate
+from spade_jax.grounding import cut_words
 from spade_jax.progress import Progress
 from spade_jax.rollout import Trajectory
 from spade_jax.rooms import Rooms, pick
@@ -163,7 +164,10 @@ class Folder(Pool):
 
     def begin(self, rooms: Rooms) -> Records:
         usable = _checked(rooms, *_read(rooms.config))
-        pool = [_environment(each, each.name, 0, 0, each.hint) for each in usable]
+        words = rooms.config.hints.max_words
+        pool = [
+            _environment(each, each.name, 0, 0, cut_words(each.hint, words)) for each in usable
+        ]
         wanted = rooms.config.curriculum.num_envs
         if len(pool) < wanted:
             raise PoolError(

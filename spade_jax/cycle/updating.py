@@ -1,37 +1,40 @@
 """One optimizer step on the rows of both roles."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
-import numpy as np
 from ml_collections import ConfigDict
 
 from spade_jax import statistics
-from spade_jax.designer import Environment
-from spade_jax.rl import (
-    designer_advantages,
-    group_advantages,
-    pack,
-    role_scale,
-    token_weights,
-    varied,
+from spade_jax.cycle.crediting import (
+    agent_rows,
+    group_metrics,
+    is_masked,
+    is_well_formed,
+    scored_plays,
 )
+from spade_jax.designer import Environment
+from spade_jax.rl import designer_advantages, pack, role_scale, token_weights
 from spade_jax.rollout import Episode, Trajectory
 from spade_jax.rooms import Rooms
 from spade_jax.state import RunState
-from spade_jax.text import well_formed
 
 
 def update(
-    rooms: Rooms, state: RunState, live, episodes: statistics.Played, due: Sequence[Environment]
+    rooms: Rooms,
+    state: RunState,
+    environments: Sequence[Environment],
+    episodes: statistics.Played,
+    due: Sequence[Environment],
 ) -> tuple[RunState, dict]:
     """One optimizer step on both roles. Each role's gradient is summed on its own first."""
     config, records = rooms.config, state.records
-    plays, agent_advantages = agent_rows(rooms, live, episodes)
+    scored = scored_plays(config, environments, episodes)
+    plays, agent_advantages = agent_rows(config, scored)
     designs = [design for design in due if design.reward is not None]
     scale = config.designer.weight
-    if config.designer.role_scale:  # of all plays, also where only varied groups are trained
-        played = len(_trainable(config, live, episodes)[0])
+    if config.designer.role_scale:  # of groups without variance too, also where those are dropped
+        played = sum(not is_masked(config, play.episode) for play in scored)
         scale *= role_scale(
             played, len(designs), config.curriculum.regen_interval, config.designer.max_scale
         )
@@ -40,23 +43,26 @@ def update(
         records.baselines, scale, rooms.advantage_settings,
     )  # fmt: skip
     rows = {  # role -> per episode, its rows; and its advantage
-        "agent": ([play.trajectories for play in plays], config.agent.weight * agent_advantages),
+        "agent": (
+            [_rows(config, play) for play in plays], config.agent.weight * agent_advantages
+        ),
         "designer": (
             [[design.trajectory] for design in designs] if config.designer.train else [],
             design_advantages,
         ),
     }
-    shares = _shares(config, {role: len(episodes) for role, (episodes, _) in rows.items()})
+    shares = _shares(config, {role: of_role for role, (of_role, _) in rows.items()})
     total, metrics = None, {
         "designer/reward_mean": statistics.mean([design.reward for design in designs]),
         "agent/trained_episodes": len(plays),
+        **group_metrics(environments, scored),
     }
     if config.agent.format_bonus and plays:
         metrics["agent/well_formed_fraction"] = statistics.mean(
-            [_is_well_formed(play) for play in plays]
+            [is_well_formed(play) for play in plays]
         )
-    for role, (episodes, advantages) in rows.items():
-        gradients, sums = role_gradients(rooms, state, role, episodes, advantages, shares[role])
+    for role, (of_role, advantages) in rows.items():
+        gradients, sums = role_gradients(rooms, state, role, of_role, advantages, shares[role])
         if gradients is not None:
             metrics |= {f"{role}/{name}": value for name, value in sums.items()}
             metrics[f"{role}/grad_norm"] = float(rooms.learner.norm(gradients))
@@ -72,65 +78,34 @@ def update(
     return state, metrics
 
 
-def _shares(config: ConfigDict, counts: dict[str, int]) -> dict[str, float]:
-    """Share of each role in the loss: of all episodes ("joint", as published, where the role
-    scale makes up for the rarer role), or 1 for each ("role")."""
+def _rows(config: ConfigDict, play: Episode) -> list[Trajectory]:
+    """A play's rows as they are trained."""
+    if not config.agent.mask_malformed:
+        return play.trajectories
+    rows = [row.without_malformed() for row in play.trajectories]
+    return [row for row in rows if row.num_sampled()]
+
+
+def _shares(
+    config: ConfigDict, rows: Mapping[str, Sequence[Sequence[Trajectory]]]
+) -> dict[str, float]:
+    """Share of each role in the loss. "joint", as published, where the role scale makes up for the
+    rarer role: of what `learner.aggregation` is a mean over, episodes or trained tokens. "role":
+    1 for each.
+
+    Args:
+        rows: role -> per episode, its rows.
+    """
+    if config.learner.normalise == "role":
+        return dict.fromkeys(rows, 1.0)
+    counts = {role: len(episodes) for role, episodes in rows.items()}
+    if config.learner.aggregation == "token":
+        counts = {
+            role: sum(row.num_sampled() for episode in episodes for row in episode)
+            for role, episodes in rows.items()
+        }
     total = max(1, sum(counts.values()))
-    joint = config.learner.normalise == "joint"
-    return {role: count / total if joint else 1.0 for role, count in counts.items()}
-
-
-def trained_arms(config: ConfigDict) -> tuple[str, ...]:
-    """Plays with the hint only measure, unless `agent.train_hint_arm` says otherwise."""
-    return ("plain", "hint") if config.agent.train_hint_arm else ("plain",)
-
-
-def agent_rows(
-    rooms: Rooms, environments, episodes: statistics.Played
-) -> tuple[list[Episode], np.ndarray]:
-    """The plays that are trained and their advantages, one per play. An arm is never another one's
-    baseline."""
-    config = rooms.config
-    plays, returns, groups = _trainable(config, environments, episodes)
-    advantages = group_advantages(returns, groups, config.agent.normalise)
-    if config.learner.drop_zero_variance:
-        kept = varied(returns, groups)
-        plays, advantages = [plays[index] for index in kept], advantages[kept]
-    return plays, advantages
-
-
-def _trainable(
-    config: ConfigDict, environments, episodes: statistics.Played
-) -> tuple[list[Episode], list[float], list[tuple]]:
-    """Plays that say something about the Agent, their returns and groups."""
-    plays, returns, groups = [], [], []
-    played = [
-        (arm, environment, episode)
-        for arm in trained_arms(config)
-        for environment, group in zip(environments, episodes[arm], strict=True)
-        for episode in group
-    ]
-    for arm, environment, episode in played:
-        cut = episode.outcome == "truncated" or episode.unfinished
-        unseen = not episode.trajectories  # the first prompt did not fit
-        if episode.outcome == "void" or unseen or (cut and config.learner.mask_truncated):
-            continue
-        plays.append(episode)
-        returns.append(episode.final_return + _format_bonus(config, episode))
-        seed = episode.task.seed if config.agent.group == "seed" else None
-        groups.append((arm, environment.name, seed))
-    return plays, returns, groups
-
-
-def _format_bonus(config: ConfigDict, play: Episode) -> float:
-    """What the return that is trained gets for the form of the actions; nobody else sees it."""
-    bonus = config.agent.format_bonus
-    return (bonus if _is_well_formed(play) else -bonus) if bonus else 0.0
-
-
-def _is_well_formed(play: Episode) -> bool:
-    """Whether every action has the form that its environment asks for."""
-    return all(well_formed(reply, bool(play.tools)) for reply in play.replies)
+    return {role: count / total for role, count in counts.items()}
 
 
 def role_gradients(
@@ -148,8 +123,6 @@ def role_gradients(
     """
     shape, total, sums = rooms.config.learner[role], None, []
     trajectories = [row for episode in episodes for row in episode]
-    if rooms.config.agent.mask_malformed:
-        trajectories = [row.without_malformed() for row in trajectories]
     owners = [number for number, episode in enumerate(episodes) for _ in episode]
     aggregation = rooms.config.learner.aggregation
     weights = [share * weight for weight in token_weights(trajectories, aggregation, owners)]

@@ -44,6 +44,7 @@ class Environment(msgspec.Struct):
         audit: "solvable", "unsolvable" or "unknown"; None when nobody was asked.
         judgement: "works", "broken" or "unknown", by the model after play; None as above.
         yardstick: returns of the plays of the server's model.
+        baselines: with `agent.baseline=moving`, per arm: moving average of the returns trained.
     """
 
     name: str
@@ -75,6 +76,7 @@ class Environment(msgspec.Struct):
     audit: str | None = None
     judgement: str | None = None
     yardstick: list[float] = msgspec.field(default_factory=list)
+    baselines: dict[str, float] = msgspec.field(default_factory=dict)
 
     @property
     def accepted(self) -> bool:

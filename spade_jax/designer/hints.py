@@ -7,7 +7,6 @@ from sandbox_runner import BlockingPool, EnvError, Observation
 from sandbox_runner.validation import secret_of, shows
 from spade_jax.designer.advice import Ask
 from spade_jax.designer.environment import Environment
-from spade_jax.grounding import cut_words
 from spade_jax.prompts import Prompts
 from spade_jax.text import after_code, code_block
 
@@ -21,7 +20,8 @@ def write_hints(
     seeds: Sequence[int],
     max_words: int,
 ) -> None:
-    """One hint for each environment, from its source alone: no seed is known to who writes it.
+    """One hint for each environment, from its source alone: no seed is known to who writes it. It
+    is asked for in less than `max_words` words and may be longer.
 
     An environment that gets none is rejected as "hint", and excused.
     """
@@ -30,7 +30,7 @@ def write_hints(
         for environment in environments
     ]
     for environment, answer in zip(environments, ask(questions, seeds), strict=True):
-        environment.hint = cut_words(_hint_in(answer.text), max_words)
+        environment.hint = _hint_in(answer.text)
         if not environment.hint:
             environment.excuse("hint", answer.problem or "no hint in the answer")
 

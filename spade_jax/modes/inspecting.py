@@ -12,6 +12,7 @@ from spade_jax import seeding
 from spade_jax.curricula import FolderError, GradedError, read_file
 from spade_jax.cycle import make_designs
 from spade_jax.envs import Player, PlayRequest, Program
+from spade_jax.grounding import cut_words
 from spade_jax.language import Language
 from spade_jax.modes.opening import (
     ModeError,
@@ -89,7 +90,7 @@ def run_play(config: ConfigDict, workdir: pathlib.Path, options: Options) -> int
         environment = read_file(path)
     except (FolderError, GradedError) as error:
         raise ModeError(f"--env={path}: {error}") from error
-    hint = environment.hint
+    hint = cut_words(environment.hint, config.hints.max_words)
     arms = [("without hint", None)] + ([("with hint", hint)] if hint else [])
     seed = seeding.derive(config.seed, "play", path.name)
     plays = tuple(PlayRequest(seed, seed, text) for _, text in arms)

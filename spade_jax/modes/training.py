@@ -11,7 +11,7 @@ from rich.markup import escape
 from spade_jax import models, statistics, train, warm_start
 from spade_jax.checkpoint import Checkpoints
 from spade_jax.closing import closing_report
-from spade_jax.cycle import open_source
+from spade_jax.cycle import open_source, speaking_phases
 from spade_jax.interrupt import PREEMPTED, StopRequest
 from spade_jax.metrics import MetricsWriter, NoWriter, Sink
 from spade_jax.modes.opening import Options, abstract_state, first_state, open_rooms
@@ -134,7 +134,7 @@ def _self_play(
             if step == config.steps or (every and step % every == 0):
                 metrics |= score(rooms, state, progress)
             times = progress.times()
-            metrics |= times | statistics.rates(metrics, times)
+            metrics |= times | statistics.rates(metrics, times, speaking_phases(config))
             writer.write(step, metrics)  # before the save: a resume drops rows
             stopping = stop.requested()
             if stopping or _is_saved(config, step):

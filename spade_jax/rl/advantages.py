@@ -1,7 +1,7 @@
 """From returns and designer rewards to advantages. Roles are never normalised together."""
 
 import dataclasses
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -24,6 +24,32 @@ def group_advantages(
         if spread > 1e-8:
             out[members] = (values - values.mean()) / (spread if normalise else 1.0)
     return out
+
+
+def moving_advantages(
+    values: Sequence[float],
+    groups: Sequence[Hashable],
+    averages: Mapping[Hashable, float],
+    decay: float,
+) -> tuple[np.ndarray, dict[Hashable, float]]:
+    """Each value minus the moving average of its group as it was before, never divided.
+
+    Args:
+        values, groups: `[P]`.
+        averages: per group; one that is not there starts with the group's mean.
+        decay: weight of the old value in the moving average.
+
+    Returns:
+        `(advantages [P], averages after these values)`.
+    """
+    values = np.asarray(values, np.float64)
+    advantages, after = np.zeros_like(values), dict(averages)
+    for group, members in group_indices(groups).items():
+        mean = float(values[members].mean())
+        old = averages.get(group, mean)
+        advantages[members] = values[members] - old
+        after[group] = decay * old + (1.0 - decay) * mean
+    return advantages, after
 
 
 def zero_variance_groups(returns: Sequence[float], groups: Sequence[Hashable]) -> float:
@@ -85,13 +111,8 @@ def designer_advantages(
     Returns:
         `(advantages [D], moving averages after this update)`.
     """
-    rewards = np.asarray(rewards, np.float64)
-    advantages, updated = np.zeros_like(rewards), dict(baselines)
-    for skill, members in group_indices(skills).items():
-        mean = float(rewards[members].mean())
-        centre = baselines.get(skill, mean) if settings.baseline == "moving" else mean
-        advantages[members] = rewards[members] - centre
-        old = baselines.get(skill, mean)
-        updated[skill] = settings.decay * old + (1.0 - settings.decay) * mean
+    advantages, updated = moving_advantages(rewards, skills, baselines, settings.decay)
+    if settings.baseline == "batch":
+        advantages, _ = moving_advantages(rewards, skills, {}, settings.decay)
     advantages = np.where(advantages < 0, advantages * settings.negative_scale, advantages)
     return advantages * scale, updated

@@ -32,17 +32,24 @@ def lines(examples: Iterable[Example]) -> Iterator[str]:
             yield from message.content.splitlines(keepends=True)
 
 
-def to_trajectory(example: Example, chat: ChatRenderer) -> Trajectory:
-    """The row that sampling the assistant's words would have made; log-probs are zero."""
-    row = Trajectory(version=0)
-    waiting: list[Message] = []
+def to_rows(example: Example, chat: ChatRenderer) -> list[Trajectory]:
+    """The rows that play makes where the assistant's words are sampled: one, unless the template
+    rewrites history. Log-probs are zero."""
+    rows: list[Trajectory] = []
+    said: list[Message] = []
     for message in example.messages:
         if message.role != "assistant":
-            waiting.append(message)
+            said.append(message)
             continue
-        opened = chat.extend(waiting) if row.tokens else chat.open(waiting, example.tools)
-        row.append_context(opened)
+        if not rows:
+            rows.append(Trajectory())
+            rows[-1].append_context(chat.open(said, example.tools))
+        else:
+            kept, tail = chat.resume(rows[-1].tokens, said, example.tools)
+            if kept < len(rows[-1].tokens):
+                rows.append(rows[-1].branch(kept))
+            rows[-1].append_context(tail)
         reply = chat.reply(message.content)
-        row.append_sampled(reply, [0.0] * len(reply), 0)
-        waiting = []
-    return row
+        rows[-1].append_sampled(reply, [0.0] * len(reply), 0)
+        said.append(Message("assistant", chat.decode(reply)))  # with the thought of its frame
+    return rows

@@ -16,7 +16,7 @@ from spade_jax.parallel import Hosts
 from spade_jax.rl import Batch, Learner, LearnerState, LossSettings, OptimizerSettings, pack
 from spade_jax.rollout import Trajectory
 from spade_jax.state import Records, RunState
-from spade_jax.warm_start.example import Example, WarmStartError, to_trajectory
+from spade_jax.warm_start.example import Example, WarmStartError, to_rows
 from spade_jax.warm_start.prepare import WarmStart
 
 CHUNK = 1024  # rows packed at once
@@ -120,10 +120,10 @@ def _rows(
     made: dict[str, list[Trajectory]] = {role: [] for role in room}
     for example in examples:
         role = example.role or shorter
-        row = to_trajectory(example, language.chats[role])
-        if not example.role and len(row.tokens) > room[shorter]:
-            role, row = longer, to_trajectory(example, language.chats[longer])
-        made[role].append(row)
+        rows = to_rows(example, language.chats[role])
+        if not example.role and max(len(row.tokens) for row in rows) > room[shorter]:
+            role, rows = longer, to_rows(example, language.chats[longer])
+        made[role] += rows
     for role, rows in made.items():
         longest = max((len(row.tokens) for row in rows), default=0)
         if longest > room[role]:

@@ -19,11 +19,13 @@ def test_an_environment_is_archived_with_its_mean_over_all_windows():
     environment = Environment(
         "a", "optimization", "d1", "reply", 3, Trajectory(), source="class AEnv: pass",
         hint="do", shareable=True, hint_returns=[1.0], windows=[[1.0, 0.0], [], [1.0, 1.0]],
+        baselines={"plain": 0.5},
     )  # fmt: skip
     kept = Archived.of(environment)
     assert (kept.win_rate, kept.latest, kept.born) == (0.75, 0.75, 3)
     again = kept.environment()
     assert (again.name, again.source, again.shareable) == ("a", "class AEnv: pass", True)
+    assert again.baselines == {"plain": 0.5}
     assert again.windows == [] and again.hint == "" and again.trajectory.num_sampled() == 0
     assert Archived.of(environment, 0.95).win_rate == 0.95
     environment.windows = [[]]

@@ -115,6 +115,12 @@ def test_levels_of_a_file_in_the_contract_are_its_constants(pool):
     assert graded("copy", CONTRACT.replace("N = 3", "M = 3")).limit == 1
 
 
+def test_a_level_is_set_where_the_constant_is_a_number():
+    text = CONTRACT.replace("    N = 3\n", "    N = START = 3\n    N = 3\n")
+    assert text.count("N = ") == 2
+    assert graded("copy", text).source(4) == text.replace("    N = 3\n", "    N = 7\n")
+
+
 @pytest.mark.parametrize(
     "text,levels,said",
     [

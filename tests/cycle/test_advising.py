@@ -8,7 +8,7 @@ import pytest
 
 from configs import tiny
 from sandbox_runner import BlockingPool
-from spade_jax.cycle import advice_metrics, judge_new, measure, raw_reward
+from spade_jax.cycle import advice_metrics, judge_new, measure, raw_reward, speaking_phases
 from spade_jax.cycle.advising import advise
 from spade_jax.designer import BROKEN, Environment
 from spade_jax.designer.wire import DESIGNS
@@ -158,6 +158,21 @@ def test_the_model_itself_writes_hints_and_audits_with_the_designers_engine(pool
         assert use["self"].calls == 2 and len(use) == 1
 
 
+def test_an_inline_hint_is_cut_like_any_other(pool):
+    settings = {"hints__max_words": 3, "hints__leak_check": True}
+    with advised(pool, [fails(500)], **settings) as rooms:
+        design = draft(hint="read it twice: amber beryl coral")
+        advise(rooms, [design], progress)
+        assert design.hint == "read it twice:" and not design.leaked
+
+
+def test_engines_speak_where_they_are_asked():
+    config = tiny.get_config()
+    assert speaking_phases(config) == {"designer": ("design",), "agent": ("play", "judge")}
+    config.hints.source = config.audit.source = "self"
+    assert speaking_phases(config)["designer"] == ("design", "audit", "hint")
+
+
 @pytest.mark.parametrize("on_leak", ["reject", "drop"])
 @pytest.mark.parametrize("source", ["inline", "external"])
 def test_a_hint_that_holds_the_answers_leaks(pool, on_leak, source):
@@ -295,6 +310,9 @@ def test_the_servers_model_plays_new_worlds_once_and_its_returns_are_kept(pool):
         metrics = advice_metrics(rooms, [], live)
         assert metrics["yardstick/win_rate"] == metrics["yardstick/win_rate/spatial_reasoning"]
         assert metrics["yardstick/win_rate"] == pytest.approx(3 / 4)
+        live[1].skill = ""
+        metrics |= advice_metrics(rooms, [], live)
+        assert metrics["yardstick/win_rate/spatial_reasoning"] == 1.0
         assert undocumented(metrics) == set()
         measure(rooms, live, progress)
         assert len(rooms.requests) == 3 * 2

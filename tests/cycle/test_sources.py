@@ -100,11 +100,12 @@ def test_a_pool_that_teaches_nothing_any_more_stops_the_run_with_its_numbers():
 
 def test_a_folder_is_validated_once_and_the_rejected_are_named(pool, tmp_path, capsys):
     (tmp_path / "copy.py").write_text(CONTRACT)
-    (tmp_path / "copy.hint").write_text("the largest")
+    (tmp_path / "copy.hint").write_text("the largest one")
     (tmp_path / "sum.py").write_text(RLVE + CONTROLLER)
     (tmp_path / "guess.py").write_text(GEM)
     (tmp_path / "open.py").write_text(CONTRACT.replace("won = ", "won = 'box' in action or "))
     rooms = make_rooms(pool, source="folder", folder=str(tmp_path), num_envs=2)
+    rooms.config.hints.max_words = 2
     records = open_source(rooms.config).begin(rooms)
     printed = capsys.readouterr().out
     assert "1 of 4 environments rejected:\n  open: trivial: " in printed
@@ -158,12 +159,14 @@ def test_what_is_replayed_shows_what_was_forgotten():
     again = draw_retired(rooms, records)
     assert [each.name for each in again] == ["b", "a"]  # hardest first
     again[0].windows, again[1].windows = [[0.5, 0.5]], [[0.0, 0.0]]
+    again[0].baselines["plain"] = 0.25
     metrics = retire(rooms, records, again, [archived("c", 0.9)])
     assert metrics == {
         "replay/environments": 2, "replay/archive": 2,
         "replay/win_rate": pytest.approx(0.25), "replay/change": pytest.approx(-0.25),
     }  # fmt: skip
     assert {each.name: each.latest for each in records.curriculum.archive} == {"b": 0.5, "c": 0.9}
+    assert draw_retired(rooms, records)[0].baselines == {"plain": 0.25}  # it goes on from there
 
 
 def test_void_plays_say_nothing_and_without_replays_nothing_is_kept():

@@ -7,6 +7,7 @@ from spade_jax.rl import (
     DesignerAdvantageSettings,
     designer_advantages,
     group_advantages,
+    moving_advantages,
     role_scale,
     varied,
     zero_variance_groups,
@@ -52,6 +53,13 @@ def test_the_moving_baseline_is_the_one_before_this_update():
     got, baselines = designer_advantages([0.9, 0.3], ["x", "x"], before, 1.0, settings)
     np.testing.assert_allclose(got, [0.8, 0.2])
     assert baselines == pytest.approx({"x": 0.8 * 0.1 + 0.2 * 0.6, "z": 0.7})
+
+
+def test_a_moving_average_starts_at_the_first_mean_and_moves_after_use():
+    # group a: mean 0.5 against 0.9; b is new with mean 0.75; c is not there
+    got, after = moving_advantages([1, 0.5, 0, 1], list("abab"), {"a": 0.9, "c": 0.1}, 0.5)
+    np.testing.assert_allclose(got, [0.1, -0.25, -0.9, 0.25])
+    assert after == pytest.approx({"a": 0.7, "b": 0.75, "c": 0.1})
 
 
 def test_a_skill_without_history_is_centred_on_its_own_mean():

@@ -14,7 +14,7 @@ from spade_jax.prompts import Prompts
 from spade_jax.rl.packing import empty
 from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
 from spade_jax.warm_start import WarmStartError, library_rows
-from spade_jax.warm_start.example import lines, to_trajectory
+from spade_jax.warm_start.example import lines, to_rows
 from spade_jax.warm_start.fresh import number_embeddings
 from spade_jax.warm_start.stage import _weights
 
@@ -111,7 +111,7 @@ def test_agent_rows_open_as_episodes_do(data, style):
 
 def test_only_the_assistant_s_tokens_are_trained(examples, chat):
     for example in (*examples[:20], *examples[-50:]):
-        row = to_trajectory(example, chat)
+        (row,) = to_rows(example, chat)
         said = [t for t, m in zip(row.tokens, row.mask, strict=True) if m]
         want = [
             token

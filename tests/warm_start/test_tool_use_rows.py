@@ -20,7 +20,7 @@ from spade_jax.prompts import Prompts
 from spade_jax.rollout import PlaySettings
 from spade_jax.text import NUMBERS, TinyChat, parse_design, train_sentencepiece
 from spade_jax.warm_start import library_rows
-from spade_jax.warm_start.example import lines, to_trajectory
+from spade_jax.warm_start.example import lines, to_rows
 from tests.rollout.scripted import ScriptedEngine, in_turn
 
 DOMAIN = DOMAINS["tool_use"]
@@ -62,7 +62,7 @@ def test_a_row_is_the_trajectory_that_play_makes_of_the_expert_s_replies(chat, p
     played = expert_episode(env, 3, hinted, 0.1, rng)
     record = json.loads(json.dumps(episode_record(env, hinted, played)))
     example = library_rows.episode_example(record, PROMPTS)
-    row = to_trajectory(example, chat)
+    (row,) = to_rows(example, chat)
 
     said = [message.content for message in example.messages if message.role == "assistant"]
     engine = ScriptedEngine(in_turn(map(chat.reply, said)))
@@ -80,7 +80,8 @@ def test_results_are_tool_messages_and_schemas_are_shown_once(examples, chat):
     spoken = {message.role for example in agent for message in example.messages}
     assert spoken == {"user", "assistant", "tool"}
     for example in agent[:40]:
-        tokens = to_trajectory(example, chat).tokens
+        (row,) = to_rows(example, chat)
+        tokens = row.tokens
         assert tokens.count(chat._roles["system"]) == 1
         shown = chat.decode(tokens).count("(number)")
         assert shown == len(example.tools) > 0
@@ -91,7 +92,7 @@ def test_results_are_tool_messages_and_schemas_are_shown_once(examples, chat):
 def test_rows_of_the_recipe_fit_its_model(examples, chat):
     validate(CONFIG)
     for example in examples:
-        row = to_trajectory(example, chat)
+        (row,) = to_rows(example, chat)
         assert len(row.tokens) <= CONFIG.sampler[example.role].max_len
         for message in example.messages:
             if message.role == "assistant":

@@ -1,7 +1,7 @@
 """Seed library: trusted procedural generators of environments, documents and expert play."""
 
 from spade_jax.envs.library.expert import ExpertEpisode, expert_episode
-from spade_jax.envs.library.family import Family, Mechanic, SeedEnvironment, knob_of
+from spade_jax.envs.library.family import Family, Mechanic, SeedEnvironment, knob_of, with_knob
 from spade_jax.envs.library.generate import designs, episodes
 from spade_jax.envs.library.idioms import idioms
 from spade_jax.envs.library.mixture import Mixture, draw_knob, near_knob
@@ -23,4 +23,5 @@ __all__ = [
     "idioms",
     "knob_of",
     "near_knob",
+    "with_knob",
 ]

@@ -21,6 +21,8 @@ VAGUE_HINTS = (
     "Try once, then correct yourself.",
 )
 
+_KNOB = re.compile(r"^(\s*N = )(\d{1,4})(?=\s*$)", re.MULTILINE)
+
 Turn = tuple[str, str]  # (observation, the action taken on it)
 
 
@@ -48,8 +50,13 @@ class SeedEnvironment:
 
 def knob_of(source: str) -> int | None:
     """The number in the class attribute `N = 12`; None when a source has no such line."""
-    found = re.search(r"^\s*N = (\d{1,4})\s*$", source, re.MULTILINE)
-    return int(found.group(1)) if found else None
+    found = _KNOB.search(source)
+    return int(found[2]) if found else None
+
+
+def with_knob(source: str, knob: int) -> str:
+    """The source with another number where `knob_of` finds it."""
+    return _KNOB.sub(rf"\g<1>{knob}", source, count=1)
 
 
 def numbers(text: str) -> list[int]:
