@@ -154,7 +154,7 @@ class ToolUseEnv:
                 return result
             return json.dumps(result, default=str, ensure_ascii=False)
         except MemoryError:
-            raise
+            raise _WrongCall(f"{name} needs more memory than there is") from None
         except Exception as error:  # mostly the Agent's: it is told, and may call again
             said = traceback.format_exception_only(error)[-1].strip()
             raise _WrongCall(f"{name} raised {said}") from None
@@ -255,12 +255,19 @@ class MultiTurnToolUseEnv(ToolUseEnv):
                 )
 
     def _check_answer(self, answer: str) -> tuple[str, float, bool]:
-        if not self._message_criteria[self._current_msg](self._state):
+        if not self._is_fulfilled():
             return "The request is not fulfilled.", 0.0, True
         self._current_msg += 1
         if self._current_msg == len(self._user_messages):
             return "All requests are fulfilled.", 1.0, True
         return self._user_messages[self._current_msg], 0.0, False
+
+    def _is_fulfilled(self) -> bool:
+        """A criterion worked on the state after reset: what it raises on, the Agent has put in."""
+        try:
+            return bool(self._message_criteria[self._current_msg](self._state))
+        except Exception:
+            return False
 
 
 class _WrongCall(Exception):

@@ -13,14 +13,19 @@ from sandbox_runner.validation.evidence import CALLS, REPLIES, Evidence, won
 
 _DONORS = (0, 1)  # seeds whose solutions are replayed on all others
 _KINDS = (REPLIES, CALLS)
+_CALLED_WITH = "; tools were also called with numbers like 10**12 and long texts: bound their work"
 Take = Callable[[list[Transcript]], None]
 
 
 class Script:
-    """The plays of one round and where their transcripts go."""
+    """The plays of one round and where their transcripts go.
 
-    def __init__(self, pool: BlockingPool) -> None:
+    `called_with` is said besides where tools were called and a limit was reached.
+    """
+
+    def __init__(self, pool: BlockingPool, called_with: str = "") -> None:
         self._pool = pool
+        self._called_with = called_with
         self._plays: list[tuple[Evidence, list[Episode], bool, Take]] = []
 
     def add(
@@ -34,7 +39,8 @@ class Script:
         results = self._pool.play([(episodes, mixed) for _, episodes, mixed, _ in self._plays])
         for (evidence, _, _, take), result in zip(self._plays, results, strict=True):
             if isinstance(result, EnvError):
-                evidence.rejection = evidence.rejection or (result.stage, result.detail)
+                besides = self._called_with if evidence.tools and result.stage == "limits" else ""
+                evidence.rejection = evidence.rejection or (result.stage, result.detail + besides)
             else:
                 take(evidence.count(result))
 
@@ -55,7 +61,7 @@ def fresh(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """
     homes = (("fresh", "session"), ("fresh_elsewhere", "elsewhere"))
     for kind, (attribute, home) in itertools.product(_KINDS, homes):
-        script = Script(pool)
+        script = Script(pool, _CALLED_WITH if kind == CALLS else "")
         for evidence in batch:
             if evidence.rejection is None and (actions := evidence.probe_episode(kind)):
                 episode = _episode(getattr(evidence, home), evidence.seeds[0], actions)
@@ -81,7 +87,7 @@ def crowded(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
 
 def robust(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Each probe as the first action of an episode, and again after another one."""
-    script = Script(pool)
+    script = Script(pool, _CALLED_WITH)
     for evidence in batch:
         episodes = [
             _episode(evidence.session, evidence.seeds[0], [probe, probes.BOXED_NUMBER, probe])

@@ -13,7 +13,9 @@ _UNKNOWN = '<tool_call>{"name": "no_such_tool", "arguments": {}}</tool_call>'
 _BROKEN = '<tool_call>{"name": "no_such_tool", "arguments": {</tool_call>'
 _UNCLOSED = '<tool_call>{"name": "no_such_tool"'
 _EMPTY = "<answer></answer>"
-_LONG = "a long text " * 4_200  # 50 kB
+_APPLE, _DONE = "<answer>apple</answer>", "<answer>done</answer>"
+_LONG = "a long text " * 4_200  # 50 kB, all texts of one reply together
+_EXTREMES = (10**12, 10**7, 10**400, -1)  # no loop counts that far; no list; no float holds it
 _STRANGE = "\u039c \u6771\u4eac e\u0301 \u202e \x00 \ud800 </tool_call> \\"  # JSON can spell it
 _MOST_TOOLS = 16  # called in one reply
 _MOST_ARGUMENTS = 16
@@ -22,11 +24,13 @@ _VALUES = {
     "string": "apple", "integer": 7, "number": 7.5, "boolean": True, "array": [], "object": {},
     "null": None,
 }  # fmt: skip
+_TYPES = tuple(_VALUES)
 
 
 def calls(schemas: Schemas) -> list[str]:
-    """Replies of calls alone, of the wrong and the right types; none of them answers."""
-    return [
+    """Replies of calls alone, of the wrong and the right types, with values that nobody expects;
+    none of them answers."""
+    found = [
         _all(schemas, _no_arguments),
         _UNKNOWN,
         _all(schemas, _plausible),
@@ -35,8 +39,10 @@ def calls(schemas: Schemas) -> list[str]:
         _UNCLOSED,
         _all(schemas, lambda tool: {name: _STRANGE for name, _ in _properties(tool)}),
         _all(schemas, lambda tool: _no_arguments(tool) | {"no_such_argument": [{}]}),
-        _all(schemas[:1], lambda tool: {name: _LONG for name, _ in _properties(tool)[:2]}),
+        _all(schemas, _long_texts(schemas[:_MOST_TOOLS])),
+        *(_all(schemas, _with_numbers(number)) for number in _EXTREMES),
     ]
+    return list(dict.fromkeys(found))
 
 
 def call_episode(schemas: Schemas, max_turns: int) -> list[str]:
@@ -48,11 +54,12 @@ def call_episode(schemas: Schemas, max_turns: int) -> list[str]:
 
 
 def replies(schemas: Schemas) -> list[str]:
-    """`calls`, and answers with and without one; nothing for a program without tools."""
+    """`calls`, answers, and each of `calls` with an answer behind it, which is judged by the state
+    that they left; nothing for a program without tools."""
     if not schemas:
         return []
     found = calls(schemas)
-    return [*found, _EMPTY, "<answer>apple</answer>", f"{found[0]}<answer>apple</answer>"]
+    return [*found, _EMPTY, _APPLE, *(reply + _APPLE for reply in found)]
 
 
 def policies(schemas: Schemas, max_turns: int) -> dict[str, list[str]]:
@@ -66,7 +73,7 @@ def policies(schemas: Schemas, max_turns: int) -> dict[str, list[str]]:
     return {
         "no_answer": [_EMPTY] * max_turns,
         "zero": ["<answer>0</answer>"] * max_turns,
-        "calls": _alternating([every, "<answer>done</answer>"], max_turns),
+        "calls": _alternating([every, _DONE], max_turns),
         "wrong": _alternating([_UNKNOWN, _BROKEN], max_turns),
     }
 
@@ -105,6 +112,27 @@ def _plausible(tool: dict) -> dict[str, Any]:
     return {name: _value(spec) for name, spec in _properties(tool)}
 
 
+def _long_texts(schemas: Schemas) -> Callable[[dict], dict[str, Any]]:
+    """Arguments with `_LONG` in equal parts for every text of these tools."""
+    specs = [spec for schema in schemas for _, spec in _properties(schema["function"])]
+    part = _LONG[: len(_LONG) // max(1, sum(_declared(spec) == "string" for spec in specs))]
+    return lambda tool: {
+        name: part if _declared(spec) == "string" else _value(spec)
+        for name, spec in _properties(tool)
+    }
+
+
+def _with_numbers(number: int) -> Callable[[dict], dict[str, Any]]:
+    return lambda tool: {
+        name: number if _may_be_number(spec) else _value(spec) for name, spec in _properties(tool)
+    }
+
+
+def _may_be_number(spec: Any) -> bool:
+    """Also where a schema does not say, or says what JSON schema does not know."""
+    return any(kind in ("integer", "number") or kind not in _TYPES for kind in _kinds(spec))
+
+
 def _properties(tool: dict) -> list[tuple[str, Any]]:
     found = tool.get("parameters", {}).get("properties")
     return list(found.items())[:_MOST_ARGUMENTS] if isinstance(found, dict) else []
@@ -122,8 +150,12 @@ def _wrong(spec: Any) -> Any:
 
 
 def _declared(spec: Any) -> str:
-    kind = spec.get("type") if isinstance(spec, dict) else None
-    return kind if isinstance(kind, str) else "string"
+    return next((kind for kind in _kinds(spec) if kind in _TYPES), "string")
+
+
+def _kinds(spec: Any) -> list[Any]:
+    declared = spec.get("type") if isinstance(spec, dict) else None
+    return declared if isinstance(declared, list) else [declared]
 
 
 def _alternating(actions: list[str], count: int) -> list[str]:

@@ -364,3 +364,22 @@ def test_requests_are_revealed_one_at_a_time():
         env.step(call("switch", f'{{"on": {on}}}'))
         last = env.step("<answer>done</answer>")
     assert last[1:3] == (1.0, True)
+
+
+@pytest.mark.parametrize("value", ['"x"', "1" + "0" * 400, "null"])
+def test_a_state_that_a_criterion_cannot_read_fulfils_no_request(value):
+    env = NewLightsEnv()
+    env.made = {"_message_criteria": [lambda s: s.get("on", 0) / 2 == 1.0] * 2}.items()
+    env.reset()
+    step = env.step(call("switch", f'{{"on": {value}}}') + "<answer>done</answer>")
+    assert step[:3] == ("done\nThe request is not fulfilled.", 0.0, True)
+
+
+def test_a_tool_without_memory_is_told_to_the_agent(bank):
+    def balance(account):
+        raise MemoryError
+
+    bank.tool_balance = balance
+    observation, reward, terminated, _, _ = bank.step(call())
+    assert observation == "Error: balance needs more memory than there is"
+    assert (reward, terminated) == (0.0, False) and bank._call_history[0]["returncode"] == 1

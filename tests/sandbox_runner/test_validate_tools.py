@@ -24,7 +24,7 @@ class TaskEnv(ToolUseEnv):
         self._tools = {{"price": {{"description": {description}, "parameters": {parameters}}}}}
         {reset}
         return {first}, {{}}
-    def tool_price(self, item):
+    def tool_price(self, {signature}):
         {tool}
         return {{"price": self._state[item]}}
     def solution(self):
@@ -38,6 +38,7 @@ TASK_PARTS = {
     "parameters": "{'type': 'object', 'properties': {'item': {'type': 'string'}}}",
     "reset": "pass",
     "first": "'What do two pens and a cup cost, in cents?'",
+    "signature": "item",
     "tool": "pass",
     "answer": "self._expected_answer",
 }
@@ -63,6 +64,22 @@ TASKS = {
     ),
     "a tool hangs on what it was not made for": (
         {"tool": "\n        while item not in self._state: pass"}, "limits"
+    ),
+    "a tool counts as far as it is told": (
+        {
+            "parameters": "{'properties': {'item': {}, 'n': {'type': 'integer'}}}",
+            "tool": "[None for _ in range(n)]",
+            "signature": "item, n=1",
+        },
+        "limits",
+    ),
+    "a tool makes as much as it is told": (
+        {
+            "parameters": "{'properties': {'item': {}, 'n': {'type': 'integer'}}}",
+            "tool": "'.' * n * 1000",
+            "signature": "item, n=1",
+        },
+        None,
     ),
     "a tool leaves the process": ({"tool": "if item not in self._state: exit()"}, "robustness"),
     "solution is wrong": ({"answer": "self._state['pen']"}, "solution"),
@@ -118,7 +135,14 @@ SEVERAL = {
     "nothing to do at first": ({"criterion": "state.get(lamp, level) == level"}, "trivial"),
     "any call will do": ({"criterion": "bool(state)"}, "trivial"),
     "the criterion raises later": (
-        {"criterion": "state.get(lamp) == level and state['gone']"}, "robustness"
+        {"criterion": "state.get(lamp) == level and state['gone']"}, "solution"
+    ),
+    "the criterion cannot compare every level": (
+        {"criterion": "state.get(lamp, 0) / 1 == level"}, None
+    ),
+    "the criterion counts up to what was set": (
+        {"criterion": "all(i < n for n in state.values() for i in range(n)) and lamp in state"},
+        "limits",
     ),
     "the requests tell the calls": ({"returned": "return self.solution(), {}"}, "leak"),
 }
@@ -194,6 +218,7 @@ def test_reasons_name_the_cause(verdicts):
     assert "arbitrary calls" in reasons["own", "calls are free"]
     assert "a tool's description" in reasons["task", "the tool tells"]
     assert "calling every tool" in reasons["requests", "any call will do"]
+    assert "bound their work" in reasons["task", "a tool counts as far as it is told"]
 
 
 def test_a_program_without_tools_is_not_tried_with_calls(pool, program):
