@@ -21,7 +21,7 @@ _WORDS = (
 )  # fmt: skip
 _MARKERS = ("\\boxed", "<tool_call>", "<answer>")
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
-_MOST_MATCHES = 100  # parts of longer words: a text that repeats an answer so often is made for it
+_MOST_MATCHES = 300  # parts of longer words: a text that repeats an answer so often is made for it
 _OPENING, _CLOSING = "<answer>", "</answer>"
 _PAIRS = ((_OPENING, _CLOSING), ("<tool_call>", "</tool_call>"))
 

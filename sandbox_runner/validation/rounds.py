@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
+from sandbox_runner.contract import tool_schemas
 from sandbox_runner.pool import BlockingPool
 from sandbox_runner.protocol import Episode, Transcript
 from sandbox_runner.types import EnvError, Session
@@ -154,10 +155,12 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Policies that ignore the observation, and solutions replayed on other seeds."""
     script = Script(pool)
     for evidence in batch:
-        policies = probes.policies(evidence.max_turns, evidence.seeds[0])
-        policies |= tool_probes.policies(evidence.tools, evidence.max_turns)
-        for name, actions in policies.items():
-            episodes = [_episode(evidence.session, seed, actions) for seed in evidence.seeds]
+        policies = _policies(evidence)
+        for name in policies[0]:
+            episodes = [
+                _episode(evidence.session, seed, actions.get(name, []))
+                for seed, actions in zip(evidence.seeds, policies, strict=True)
+            ]
             script.add(evidence, episodes, _into(evidence.blind, name))
         for donor in _DONORS:
             if evidence.solved and won(evidence.solved[donor]):
@@ -166,6 +169,15 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
                 episodes = [_episode(evidence.session, seed, actions) for seed in others]
                 script.add(evidence, episodes, evidence.replays.append)
     script.run()
+
+
+def _policies(evidence: Evidence) -> list[dict[str, list[str]]]:
+    """Of each seed: what tools can be called with may be another with each."""
+    games = probes.policies(evidence.max_turns, evidence.seeds[0])
+    return [
+        games | tool_probes.policies(tool_schemas(start.tools or "[]"), evidence.max_turns)
+        for start in evidence.starts
+    ]
 
 
 def last(pool: BlockingPool, batch: Sequence[Evidence]) -> None:

@@ -242,7 +242,106 @@ def test_probes_are_made_of_any_schema(properties):
     assert len(tool_probes.call_episode(tools, 20)) == 20
 
 
-def test_a_description_tells_and_a_choice_does_not():
-    kinds = {"kind": {"type": "string", "enum": ["red", "blue"], "description": "its colour"}}
-    tools = json.dumps([schema(description="of a lamp", parameters={"properties": kinds})])
-    assert tool_probes.texts(tools) == ["of a lamp", "its colour"]
+def test_schemas_tell_all_but_names_of_tools_and_choices_of_several():
+    parts = {
+        "kind": {"enum": ["red", "blue"], "description": "its colour"},
+        "sort": {"enum": ["plain"], "enum_of": {"enum": {"a": 1}}},
+    }
+    tools = json.dumps([schema(description="of a lamp", parameters={"properties": parts})])
+    assert tool_probes.texts(tools) == [
+        "description", "of a lamp", "parameters", "properties",
+        "kind", "enum", "description", "its colour",
+        "sort", "enum", "plain", "enum_of", "enum", "a", "1",
+    ]  # fmt: skip
+    assert tool_probes.texts("") == []
+
+
+def test_tools_are_swept_in_replies_of_bounded_size_and_the_end_is_an_answer():
+    choices = {"a": {"enum": list(range(9))}, "b": {"type": "boolean"}, "c": {"type": "string"}}
+    tools = (schema(parameters={"properties": choices}), schema("g"))
+    *calls, done = tool_probes.policies(tools, 6)["sweep"][:3]
+    assert [reply.count("<tool_call>") for reply in calls] == [16, 3]
+    assert calls[0].count("true") == 8
+    assert calls[1].endswith(done) and done == "<answer>done</answer>"
+    wide = tuple(schema(f"f{n}", parameters={"properties": choices}) for n in range(64))
+    for turns in (1, 2, 12):
+        swept = tool_probes.policies(wide, turns)["sweep"]
+        assert len(swept) == turns and max(reply.count("<tool_call>") for reply in swept) == 16
+        assert any("<answer>" in reply for reply in swept)
+
+
+PAY = """
+class PayEnv(MultiTurnToolUseEnv):
+    def reset(self, seed=None):
+        rng = random.Random(seed)
+        self.begin()
+        names = ["ada", "bob", "eve", "kim", "lea"]
+        self.wanted = rng.sample(names, 2)
+        {choices}
+        self._tools = {{"pay": {{"parameters": {{"properties": {{"who": {{"enum": names}}}}}}}}}}
+        self._user_messages = [f"Pay {{name}}." for name in self.wanted]
+        self._message_criteria = [lambda state, name=name: {criterion} for name in self.wanted]
+    def tool_pay(self, who):
+        self._state.setdefault("paid", []).append(who)
+        return "paid"
+    def solution(self):
+        calls = [json.dumps({{"name": "pay", "arguments": {{"who": n}}}}) for n in self.wanted]
+        return "\\n".join(f"<tool_call>{{c}}</tool_call>\\n<answer>done</answer>" for c in calls)
+"""
+
+
+@pytest.mark.parametrize(
+    ("choices", "criterion", "reason"),
+    [
+        ("", "name in state.get('paid', [])", "all its choices wins on 100%"),
+        ("names = [*self.wanted, 'x']", "self.wanted[0] in state.get('paid', [])", "first choices"),
+        ("", "state.get('paid', [])[-1:] == [name]", None),
+    ],
+)
+def test_a_policy_that_only_reads_the_schemas_must_not_win(pool, choices, criterion, reason):
+    (verdict,) = validate(pool, [PAY.format(choices=choices, criterion=criterion)])
+    assert verdict.stage == (reason and "trivial") and (reason or "") in verdict.reason
+
+
+MANY = """
+class ManyEnv(ToolUseEnv):
+    def reset(self, seed=None):
+        self.begin()
+        self._expected_answer = str(random.Random(seed).randint(100, 999)) + " a" * 200
+        numbers = list(range({start}, {start} + 2000))
+        self._tools = {{"look": {{"parameters": {{"properties": {{}}, "numbers": numbers}}}}}}
+        return "Which word?", {{}}
+    def tool_look(self):
+        return self._expected_answer
+    def solution(self):
+        return f"<tool_call>{{CALL}}</tool_call>\\n<answer>{{self._expected_answer}}</answer>"
+CALL = '{{"name": "look", "arguments": {{}}}}'
+"""
+
+
+@pytest.mark.parametrize("start", ["1000", "seed * 2000"])
+def test_a_schema_of_many_parts_is_looked_through_as_one_text(pool, monkeypatch, start):
+    flattened = []
+    flat = probes._flat
+    monkeypatch.setattr(probes, "_flat", lambda *args: flattened.append(args) or flat(*args))
+    (verdict,) = validate(pool, [MANY.format(start=start)])
+    assert verdict.accepted, verdict.reason
+    assert len(flattened) == 2 * 3 * 8  # of each seed, three texts and the answer with each
+    assert sum(len(text) for text, _ in flattened) < 8 * 30_000
+
+
+def test_what_the_schemas_of_all_seeds_say_tells_nothing(pool):
+    """The choices stand in the description, whatever the answer is."""
+    words = {"description": "'one of amber, green, black, white, brown'"}
+    answer = "self._expected_answer = rng.choice(['amber', 'green', 'black', 'white', 'brown'])"
+    (verdict,) = validate(pool, [TASK.format(**TASK_PARTS | words | {"reset": answer})])
+    assert verdict.accepted, verdict.reason
+
+
+@pytest.mark.parametrize("more", ["self._expected_answer: {}", "'a': {'enum': [answer]}"])
+def test_a_name_of_an_argument_and_the_only_choice_tell(pool, more):
+    late = "answer = self._expected_answer; self._tools['price']['parameters'] = "
+    late += f"{{'properties': {{'item': {{}}, {more}}}}}"
+    parts = TASK_PARTS | {"reset": late, "signature": "item, **more"}
+    (verdict,) = validate(pool, [TASK.format(**parts)])
+    assert verdict.stage == "leak" and "a tool's description" in verdict.reason
