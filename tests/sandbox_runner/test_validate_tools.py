@@ -345,3 +345,12 @@ def test_a_name_of_an_argument_and_the_only_choice_tell(pool, more):
     parts = TASK_PARTS | {"reset": late, "signature": "item, **more"}
     (verdict,) = validate(pool, [TASK.format(**parts)])
     assert verdict.stage == "leak" and "a tool's description" in verdict.reason
+
+
+def test_a_program_whose_texts_no_frame_holds_stops_no_other(pool):
+    """A policy repeats a name of 54 kB, in JSON, in 60 turns of each seed."""
+    late = "self._tools['price']['parameters']['properties']['\\x1f' * 9_000] = {}"
+    wide = TASK.format(**TASK_PARTS | {"reset": late, "signature": "item, **more"})
+    verdict, other = validate(pool, [wide, TASK.format(**TASK_PARTS)], max_turns=60)
+    assert verdict.stage == "limits" and "too long to play" in verdict.reason
+    assert other.accepted
