@@ -48,7 +48,7 @@ class SeedEnvironment:
 
 def knob_of(source: str) -> int | None:
     """The number in the class attribute `N = 12`; None when a source has no such line."""
-    found = re.search(r"^\s*N = (\d{1,4})\s*$", source, re.MULTILINE)
+    found = re.search(r"^[^\S\n]*N = (\d{1,4})[^\S\n]*$", source, re.MULTILINE)
     return int(found.group(1)) if found else None
 
 
