@@ -18,8 +18,15 @@ NOT_CONFINED = -2  # instead of a wait status: it ended before any program was i
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
+class UnsendableError(RunnerError):
+    """A request is too long for a frame, or no text."""
+
+
 class Call:
-    """A request on its way. `answered` is called once, when `answer` is set."""
+    """A request on its way. `answered` is called once, when `answer` is set.
+
+    Raises UnsendableError.
+    """
 
     __slots__ = ("answer", "answered", "child", "cpu", "frame", "request")
 
@@ -27,7 +34,7 @@ class Call:
         try:
             self.frame = protocol.encode(request)
         except protocol.ProtocolError as error:
-            raise RunnerError(f"the request cannot be sent: {error}") from error
+            raise UnsendableError(f"the request cannot be sent: {error}") from error
         self.child = child
         self.request = request
         self.cpu = cpu

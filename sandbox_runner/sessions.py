@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from sandbox_runner import confine, protocol
-from sandbox_runner.child_process import Call, ChildProcess
+from sandbox_runner.child_process import Call, ChildProcess, UnsendableError
 from sandbox_runner.exchange import Exchange
 from sandbox_runner.tool_schemas import read_tools
 from sandbox_runner.types import (
@@ -221,13 +221,23 @@ class Sessions:
     def play(
         self, scripts: Sequence[tuple[list[protocol.Episode], bool]]
     ) -> Batch[list[protocol.Played | EnvError]]:
-        """Scripted (episodes, interleaved) of one child each."""
-        calls = []
-        for episodes, interleaved in scripts:
-            child = self._get(Session(episodes[0].session)).child
-            request = protocol.Play(self._next(), episodes, interleaved)
-            calls.append(Call(child, request, self.limits.play_cpu))
-        return self._send(calls, lambda: _checked([call.answer for call in calls]))
+        """Scripted (episodes, interleaved) of one child each.
+
+        Its own texts may be in the actions, so it is the program's fault when they are too long.
+        """
+        calls = [self._play_call(episodes, interleaved) for episodes, interleaved in scripts]
+        sent = [call for call in calls if isinstance(call, Call)]
+        return self._send(
+            sent, lambda: _checked([c.answer if isinstance(c, Call) else c for c in calls])
+        )
+
+    def _play_call(self, episodes: list[protocol.Episode], interleaved: bool) -> Call | EnvError:
+        child = self._get(Session(episodes[0].session)).child
+        request = protocol.Play(self._next(), episodes, interleaved)
+        try:
+            return Call(child, request, self.limits.play_cpu)
+        except UnsendableError:
+            return EnvError("limits", "its names, choices or solution are too long to play with")
 
     def close(self, sessions: Sequence[Session]) -> Batch[None]:
         """Forget the sessions; a child without sessions is ended."""

@@ -18,16 +18,17 @@ from collections.abc import Callable
 from typing import Any
 
 from sandbox_runner.tool_calls import MalformedCall, ToolCall, last_answer, split_reply
-from sandbox_runner.types import EnvError
+from sandbox_runner.types import EnvError, Limits
 
 MOST_CALLS = 16  # of one reply that are answered each; the others share one text
-MOST_BYTES = 30_000  # of all the results of one reply, in UTF-8
+MOST_BYTES = 30_000  # of all the results of one reply, in UTF-8; fewer beside a long request
 ERROR = "Error:"  # how the answer to a wrong call starts
 _FORMAT = (
     'Reply with <tool_call>{"name": ..., "arguments": {...}}</tool_call> '
     "or <answer>...</answer>."
 )
 _CUT = " ... (cut)"
+_CUTS = 1_000  # bytes of what is added to results that are cut
 _TOLERANCE = 0.01
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -144,7 +145,7 @@ class ToolUseEnv:
                 return result
             return json.dumps(result, default=str, ensure_ascii=False)
         except MemoryError:
-            raise
+            raise _WrongCall(f"{name} needs more memory than there is") from None
         except Exception as error:  # mostly the Agent's: it is told, and may call again
             said = traceback.format_exception_only(error)[-1].strip()
             raise _WrongCall(f"{name} raised {said}") from None
@@ -158,31 +159,26 @@ class ToolUseEnv:
         cut = self.turn_count >= self.max_turns
         calls, outside = split_reply(action)
         answer = last_answer(outside)
-        results = self._results(calls)
+        outputs = [_clipped(self._output(call), MOST_BYTES) for call in calls[:MOST_CALLS]]
         if not calls and answer is None:
             return _FORMAT, 0.0, False, cut, {"malformed": True}
-        info: dict[str, Any] = {"malformed": any(isinstance(c, MalformedCall) for c in calls)}
-        if calls:
-            info["tool_results"] = results
-        if answer is None:
-            return "\n".join(results), 0.0, False, cut, info
-        text, reward, terminated = self._check_answer(answer)
-        return "\n".join([*results, text]), reward, terminated, cut and not terminated, info
-
-    def _results(self, calls: list[ToolCall | MalformedCall]) -> list[str]:
-        """One text per call, made of characters that can be sent, together of bounded size."""
-        results, room = [], MOST_BYTES
-        for call in calls[:MOST_CALLS]:
-            if isinstance(call, MalformedCall):
-                output = f"{ERROR} not a tool call: {call.reason}. {_FORMAT}"
-            else:
-                output = str(self.execute_tool(call.name, dict(call.arguments))["output"])
-            results.append(_clipped(output, room))
-            room = max(0, room - len(results[-1].encode()))
+        said, reward, terminated = "", 0.0, False
+        if answer is not None:
+            said, reward, terminated = self._check_answer(answer)
+        results = _beside(said, outputs)
         if len(calls) > MOST_CALLS:
             left = len(calls) - MOST_CALLS
             results.append(f"{ERROR} {left} more calls were not made; at most {MOST_CALLS} are.")
-        return results
+        info: dict[str, Any] = {"malformed": any(isinstance(c, MalformedCall) for c in calls)}
+        if calls:
+            info["tool_results"] = results
+        seen = "\n".join(results if answer is None else [*results, said])
+        return seen, reward, terminated, cut and not terminated, info
+
+    def _output(self, call: ToolCall | MalformedCall) -> str:
+        if isinstance(call, MalformedCall):
+            return f"{ERROR} not a tool call: {call.reason}. {_FORMAT}"
+        return str(self.execute_tool(call.name, dict(call.arguments))["output"])
 
     def _check_answer(self, answer: str) -> tuple[str, float, bool]:
         """Observation, reward, terminated. An empty answer is never right."""
@@ -245,12 +241,19 @@ class MultiTurnToolUseEnv(ToolUseEnv):
                 )
 
     def _check_answer(self, answer: str) -> tuple[str, float, bool]:
-        if not self._message_criteria[self._current_msg](self._state):
+        if not self._is_fulfilled():
             return "The request is not fulfilled.", 0.0, True
         self._current_msg += 1
         if self._current_msg == len(self._user_messages):
             return "All requests are fulfilled.", 1.0, True
         return self._user_messages[self._current_msg], 0.0, False
+
+    def _is_fulfilled(self) -> bool:
+        """A criterion worked on the state after reset: what it raises on, the Agent has put in."""
+        try:
+            return bool(self._message_criteria[self._current_msg](self._state))
+        except Exception:
+            return False
 
 
 class _WrongCall(Exception):
@@ -304,6 +307,18 @@ def _has_type(value: Any, declared: Any) -> bool:
 
 def _json_type(value: Any) -> str:
     return next(kind for kind in ("boolean", *_JSON_TYPES) if isinstance(value, _JSON_TYPES[kind]))
+
+
+def _beside(said: str, outputs: list[str]) -> list[str]:
+    """One text per call, made of characters that can be sent, together of bounded size: a step
+    tells them twice, and `said` besides."""
+    left = Limits.observation_bytes - len(said.encode("utf-8", "replace"))
+    room = min(MOST_BYTES, left // 2 - _CUTS)
+    results = []
+    for output in outputs:
+        results.append(_clipped(output, max(0, room)))
+        room -= len(results[-1].encode())
+    return results
 
 
 def _clipped(text: str, room: int) -> str:

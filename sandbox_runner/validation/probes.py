@@ -23,7 +23,7 @@ _WORDS = (
 )  # fmt: skip
 _MARKERS = ("\\boxed", CALL, ANSWER)
 _BOXED = re.compile(r"\\boxed\s*\{(.*)\}", re.DOTALL)
-_MOST_MATCHES = 100  # parts of longer words: a text that repeats an answer so often is made for it
+_MOST_MATCHES = 300  # parts of longer words: a text that repeats an answer so often is made for it
 _PAIRS = ((ANSWER, ANSWER_END), (CALL, CALL_END))
 
 

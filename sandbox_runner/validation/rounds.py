@@ -7,20 +7,26 @@ from collections.abc import Callable, Sequence
 
 from sandbox_runner.pool import BlockingPool
 from sandbox_runner.protocol import Episode, Transcript
+from sandbox_runner.tool_schemas import read_tools
 from sandbox_runner.types import EnvError, Session
 from sandbox_runner.validation import probes, tool_probes
 from sandbox_runner.validation.evidence import CALLS, REPLIES, Evidence, won
 
 _DONORS = (0, 1)  # seeds whose solutions are replayed on all others
 _KINDS = (REPLIES, CALLS)
+_CALLED_WITH = "; tools were also called with numbers like 10**12 and long texts: bound their work"
 Take = Callable[[list[Transcript]], None]
 
 
 class Script:
-    """The plays of one round and where their transcripts go."""
+    """The plays of one round and where their transcripts go.
 
-    def __init__(self, pool: BlockingPool) -> None:
+    `called_with` is said besides where tools were called and a limit was reached.
+    """
+
+    def __init__(self, pool: BlockingPool, called_with: str = "") -> None:
         self._pool = pool
+        self._called_with = called_with
         self._plays: list[tuple[Evidence, list[Episode], bool, Take]] = []
 
     def add(
@@ -34,7 +40,8 @@ class Script:
         results = self._pool.play([(episodes, mixed) for _, episodes, mixed, _ in self._plays])
         for (evidence, _, _, take), result in zip(self._plays, results, strict=True):
             if isinstance(result, EnvError):
-                evidence.rejection = evidence.rejection or (result.stage, result.detail)
+                besides = self._called_with if evidence.tools and result.stage == "limits" else ""
+                evidence.rejection = evidence.rejection or (result.stage, result.detail + besides)
             else:
                 take(evidence.count(result))
 
@@ -55,7 +62,7 @@ def fresh(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """
     homes = (("fresh", "session"), ("fresh_elsewhere", "elsewhere"))
     for kind, (attribute, home) in itertools.product(_KINDS, homes):
-        script = Script(pool)
+        script = Script(pool, _CALLED_WITH if kind == CALLS else "")
         for evidence in batch:
             if evidence.rejection is None and (actions := evidence.probe_episode(kind)):
                 episode = _episode(getattr(evidence, home), evidence.seeds[0], actions)
@@ -81,7 +88,7 @@ def crowded(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
 
 def robust(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Each probe as the first action of an episode, and again after another one."""
-    script = Script(pool)
+    script = Script(pool, _CALLED_WITH)
     for evidence in batch:
         episodes = [
             _episode(evidence.session, evidence.seeds[0], [probe, probes.BOXED_NUMBER, probe])
@@ -148,10 +155,12 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
     """Policies that ignore the observation, and solutions replayed on other seeds."""
     script = Script(pool)
     for evidence in batch:
-        policies = probes.policies(evidence.max_turns, evidence.seeds[0])
-        policies |= tool_probes.policies(evidence.tools, evidence.max_turns)
-        for name, actions in policies.items():
-            episodes = [_episode(evidence.session, seed, actions) for seed in evidence.seeds]
+        policies = _policies(evidence)
+        for name in policies[0]:
+            episodes = [
+                _episode(evidence.session, seed, actions.get(name, []))
+                for seed, actions in zip(evidence.seeds, policies, strict=True)
+            ]
             script.add(evidence, episodes, _into(evidence.blind, name))
         for donor in _DONORS:
             if evidence.solved and won(evidence.solved[donor]):
@@ -160,6 +169,15 @@ def blind(pool: BlockingPool, batch: Sequence[Evidence]) -> None:
                 episodes = [_episode(evidence.session, seed, actions) for seed in others]
                 script.add(evidence, episodes, evidence.replays.append)
     script.run()
+
+
+def _policies(evidence: Evidence) -> list[dict[str, list[str]]]:
+    """Of each seed: what tools can be called with may be another with each."""
+    games = probes.policies(evidence.max_turns, evidence.seeds[0])
+    return [
+        games | tool_probes.policies(read_tools(start.tools or "[]"), evidence.max_turns)
+        for start in evidence.starts
+    ]
 
 
 def last(pool: BlockingPool, batch: Sequence[Evidence]) -> None:

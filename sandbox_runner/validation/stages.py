@@ -14,6 +14,8 @@ from sandbox_runner.validation.probes import secret_of, shows
 
 TRIVIAL_RATE = 0.5
 LEAK_RATE = 0.8
+_BETWEEN = "\n\0\n"  # texts that are looked through together: no answer goes over it
+_MOST_TOLD = 1 << 20  # characters on the way of one seed that are looked through
 
 
 def determinism(evidence: Evidence) -> str | None:
@@ -116,6 +118,8 @@ def trivial(evidence: Evidence) -> str | None:
         "zero": "the answer 0",
         "calls": "calling every tool without arguments",
         "wrong": "wrong calls alone",
+        "plausible": "calling every tool with its first choices",
+        "sweep": "calling every tool with all its choices",
     }
     rates = {names[name]: win_rate(t) for name, t in evidence.blind.items()}
     replayed = [win_rate(replay) for replay in evidence.replays]
@@ -130,22 +134,10 @@ def leak(evidence: Evidence) -> str | None:
     """The answer is not shown where the Agent can still use it."""
     if not evidence.has_solution:
         return None
-    first = [[start.first] for start in evidence.starts]
-    tools = [tool_probes.texts(start.tools) for start in evidence.starts]
-    later = [
-        [
-            turn.observation
-            for policy, transcripts in evidence.blind.items()
-            if policy != "calls"  # what a tool says when it is called is for the Agent to use
-            for turn in transcripts[i].turns
-            if not (turn.terminated or turn.truncated)
-        ]
-        for i in range(len(evidence.seeds))
-    ]
     shown = {
-        "the first observation": first,
-        "a tool's description": tools,
-        "a reply to a wrong action": later,
+        "the first observation": [start.first for start in evidence.starts],
+        "a tool's description": _told_of_tools(evidence),
+        "a reply to a wrong action": [_later(evidence, i) for i in range(len(evidence.seeds))],
     }
     seen = [0] * len(evidence.seeds)
     where = ""
@@ -153,11 +145,31 @@ def leak(evidence: Evidence) -> str | None:
     answers = [secret_of(solution or "", has_tools) for solution in evidence.solutions]
     for place, texts in shown.items():
         for i, answer in enumerate(answers):
-            if not seen[i] and any(shows(text, answer) for text in texts[i]):
+            if not seen[i] and shows(texts[i], answer):
                 seen[i], where = 1, where or place
     if sum(seen) < LEAK_RATE * len(seen):
         return None
     return f"{where} states the whole answer on {sum(seen)} of {len(seen)} seeds"
+
+
+def _told_of_tools(evidence: Evidence) -> list[str]:
+    """Of each seed, without what the schemas of all seeds say: that tells no task from another."""
+    told = [tool_probes.texts(start.tools) for start in evidence.starts]
+    common = set(told[0]).intersection(*told[1:])
+    return [_BETWEEN.join(text for text in texts if text not in common) for texts in told]
+
+
+def _later(evidence: Evidence, i: int) -> str:
+    """What policies were told on the way on one seed. What a tool says when it is called is left
+    out: it is for the Agent to use."""
+    told = dict.fromkeys(
+        turn.observation
+        for policy, transcripts in evidence.blind.items()
+        if policy not in tool_probes.CALLING
+        for turn in transcripts[i].turns
+        if not (turn.terminated or turn.truncated)
+    )
+    return _BETWEEN.join(told)[:_MOST_TOLD]
 
 
 def difference(one: Transcript, other: Transcript) -> str | None:

@@ -7,7 +7,6 @@ not what had been asked for.
 """
 
 import pathlib
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,16 @@ SOUND = (None, "off_skill")  # stages of a run's record that say nothing against
 Rejections = dict[str, str]  # name -> "stage: reason"
 
 
+class Record(msgspec.Struct):
+    """What of `NAME.json` counts; a run writes more into it."""
+
+    hint: str | None = None
+    skill: str | None = None
+    levels: list | None = None
+    stage: str | None = None
+    reason: str | None = None
+
+
 class FolderError(ValueError):
     """A folder or a file in it can not be read; the message begins with what was expected."""
 
@@ -25,15 +34,14 @@ class FolderError(ValueError):
 def read_file(path: pathlib.Path) -> Graded:
     """
     Raises:
-        FolderError: it or what lies beside it is no text, or no JSON object.
+        FolderError: it or what lies beside it is no text, or no JSON object of a `Record`.
         GradedError: see `graded`.
     """
     record = _record(path.with_suffix(".json"))
-    hint = record.get("hint") or ""
+    hint = record.hint or ""
     if (beside := path.with_suffix(".hint")).is_file():
         hint = _text(beside).strip()
-    skill = record.get("skill") or ""
-    return graded(path.stem, _text(path), record.get("levels"), hint=hint, skill=skill)
+    return graded(path.stem, _text(path), record.levels, hint=hint, skill=record.skill or "")
 
 
 def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
@@ -47,8 +55,8 @@ def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
     found, rejections = [], {}
     for path in sorted(folder.glob("*.py")):
         record = _record(path.with_suffix(".json"))
-        if (stage := record.get("stage")) not in SOUND:
-            rejections[path.stem] = f"{stage}: {record.get('reason', '')}"
+        if record.stage not in SOUND:
+            rejections[path.stem] = f"{record.stage}: {record.reason or ''}"
             continue
         try:
             found.append(read_file(path))
@@ -57,12 +65,12 @@ def read_folder(folder: pathlib.Path) -> tuple[list[Graded], Rejections]:
     return found, rejections
 
 
-def _record(path: pathlib.Path) -> dict[str, Any]:
+def _record(path: pathlib.Path) -> Record:
     if not path.is_file():
-        return {}
+        return Record()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
+        return msgspec.json.decode(path.read_bytes(), type=Record)
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise FolderError(f"expected a JSON object in {path.name} ({error})") from error
 
 

@@ -176,11 +176,17 @@ def _constructor_arguments(tree: ast.Module) -> set[str]:
 
 
 def _split_future(text: str) -> tuple[str, str]:
-    """The lines up to the last import from __future__, which must stay the first, and the rest."""
+    """The text up to the last import from __future__, which must stay the first, and the rest."""
     ends = [
-        node.end_lineno
+        (node.end_lineno, node.end_col_offset)
         for node in _tree(text).body
         if isinstance(node, ast.ImportFrom) and node.module == "__future__"
     ]
-    lines, end = text.split("\n"), max(ends, default=0)
-    return "\n".join(lines[:end]), "\n".join(lines[end:])
+    if not ends:
+        return "", text
+    number, column = max(ends)  # of UTF-8 bytes
+    lines = text.split("\n")
+    last = lines[number - 1].encode()
+    rest = last[column:].decode().lstrip(" \t\f\r;")  # what follows it on its line
+    head = [*lines[: number - 1], last[:column].decode()]
+    return "\n".join(head), "\n".join([*([rest] if rest else []), *lines[number:]])

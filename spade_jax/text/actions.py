@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 BOX = r"\boxed{"
 THOUGHT, THOUGHT_END = "<think>", "</think>"
+MOST_ACTION = 100_000  # characters, as many as validation tries; a server's model may say more
 
 _BRACE = re.compile(r"\\boxed\{|[{}]")
 _FENCE = re.compile(r"^ {0,3}```[ \t]*+(?P<language>[^`\s]*+)[^`\n]*+$", re.MULTILINE)
@@ -59,10 +60,10 @@ def last_boxed(text: str) -> str | None:
 
 def canonical_action(text: str, tool_use: bool = False) -> str:
     r"""What `step` gets of a reply, its thinking never: in a game `\boxed{action}`, or all of it if
-    it boxes nothing; in tool use always all of it."""
+    it boxes nothing; in tool use always all of it. What is longer than `MOST_ACTION` is cut."""
     said = after_thinking(text)
     action = None if tool_use else last_boxed(said)
-    return said if action is None else BOX + action + "}"
+    return (said if action is None else BOX + action + "}")[:MOST_ACTION]
 
 
 def code_block(text: str) -> str | None:

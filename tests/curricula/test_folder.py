@@ -45,3 +45,21 @@ def test_a_folder_or_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "a.py").write_bytes(b"\xff\xfe")
     with pytest.raises(FolderError, match="expected UTF-8 text in a.py"):
         read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("record", "fault"),
+    [
+        ('{"hint": 3}', r"\$.hint"),
+        ('{"skill": ["sums"]}', r"\$.skill"),
+        ('{"levels": "many"}', r"\$.levels"),
+        ('{"stage": {}}', r"\$.stage"),
+        ('{"x": ' + "[" * 100_000, "recursion"),
+        ("\ud800", "expected a JSON object"),
+    ],
+)
+def test_a_record_of_other_types_is_named(tmp_path, record, fault):
+    (tmp_path / "a.py").write_text(CONTRACT)
+    (tmp_path / "a.json").write_bytes(record.encode("utf-8", "surrogatepass"))
+    with pytest.raises(FolderError, match=f"a.json: .*{fault}"):
+        read_folder(tmp_path)

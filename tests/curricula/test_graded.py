@@ -6,6 +6,7 @@ import pytest
 
 from sandbox_runner import BlockingPool, EnvError, validate
 from spade_jax.curricula import GradedError, graded
+from spade_jax.curricula.graded import _split_future
 from tests.curricula.files import CONTRACT, CONTROLLER, GEM, OWN_BASE, RLVE
 
 
@@ -148,3 +149,22 @@ def test_what_has_no_stand_in_says_so(pool):
 def test_a_text_that_is_no_python_is_left_to_the_sandbox(pool):
     (verdict,) = validate(pool, [graded("x", "class XEnv(").source()])
     assert verdict.stage == "parse"
+
+
+@pytest.mark.parametrize(
+    ("text", "head", "body"),
+    [
+        ("x = 1\n", "", "x = 1\n"),
+        ("from __future__ import division\nx = 1", "from __future__ import division", "x = 1"),
+        (
+            '"é"; from __future__ import annotations; X = """\n1\n"""',
+            '"é"; from __future__ import annotations', 'X = """\n1\n"""',
+        ),
+        ("from __future__ import (\nannotations)  # new\nx", None, "# new\nx"),
+    ],
+)  # fmt: skip
+def test_imports_from_the_future_are_parted_from_what_follows_on_their_line(text, head, body):
+    found = _split_future(text)
+    assert found[1] == body and (head is None or found[0] == head)
+    for part in found:
+        compile(part, "", "exec")

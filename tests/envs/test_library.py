@@ -183,6 +183,8 @@ def test_knob_is_read_back_from_the_source(family):
 
 def test_knob_of_a_source_without_the_constant_is_none():
     assert knob_of("class FooEnv:\n    M = 3\n    x = N = 4\n") is None
+    assert knob_of("\n" * 200_000 + "N = 12345") is None  # quadratic: minutes
+    assert knob_of("\n\n \t N = 12 \r\n\n") == 12
 
 
 @every_family

@@ -84,6 +84,17 @@ def test_without_a_session_the_episode_is_void_at_once(seated):
     assert feedback == Feedback(error=error)
 
 
+def test_a_reply_longer_than_a_frame_is_data(seated):
+    world, (task, other), _ = seated(2)
+    world.start_step(task, "x" * (17 << 20))
+    world.start_step(other, "y")
+    answers = {}
+    while len(answers) < 2:
+        answers |= world.poll(None)
+    assert answers[other] == Feedback("y", 0.5)
+    assert "100000 bytes" in str(answers[task].error)  # this one echoes what it is told
+
+
 def test_the_runners_fault_is_raised(seated, pool):
     world, (task,), _ = seated(1)
     world.start_step(task, "hang")

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox_runner import EnvError
+from sandbox_runner import EnvError, Limits
+from sandbox_runner.contract import check_step
 from sandbox_runner.tool_calls import last_answer, split_reply
 from sandbox_runner.tool_use import (
     MOST_BYTES,
@@ -363,3 +364,35 @@ def test_requests_are_revealed_one_at_a_time():
         env.step(call("switch", f'{{"on": {on}}}'))
         last = env.step("<answer>done</answer>")
     assert last[1:3] == (1.0, True)
+
+
+@pytest.mark.parametrize("value", ['"x"', "1" + "0" * 400, "null"])
+def test_a_state_that_a_criterion_cannot_read_fulfils_no_request(value):
+    env = NewLightsEnv()
+    env.made = {"_message_criteria": [lambda s: s.get("on", 0) / 2 == 1.0] * 2}.items()
+    env.reset()
+    step = env.step(call("switch", f'{{"on": {value}}}') + "<answer>done</answer>")
+    assert step[:3] == ("done\nThe request is not fulfilled.", 0.0, True)
+
+
+def test_a_tool_without_memory_is_told_to_the_agent(bank):
+    def balance(account):
+        raise MemoryError
+
+    bank.tool_balance = balance
+    observation, reward, terminated, _, _ = bank.step(call())
+    assert observation == "Error: balance needs more memory than there is"
+    assert (reward, terminated) == (0.0, False) and bank._call_history[0]["returncode"] == 1
+
+
+@pytest.mark.parametrize("size", [0, 3_000, 20_000, 60_000])
+def test_results_leave_room_for_the_next_request(size):
+    env, request = NewLightsEnv(), "é" * (size // 2)
+    env.made = [("_user_messages", ["Turn the lamp on.", request])]
+    env.tool_switch = lambda on: env._state.update(on=on) or "done " * 5_000
+    env.reset()
+    step = env.step(call("switch", '{"on": true}') * 9 + "<answer>done</answer>")
+    observation, _, _, _, results, _ = check_step(step, Limits().observation_bytes)
+    assert observation == "\n".join([*results, request])
+    kept = sum(len(text) for text in results)
+    assert kept >= (MOST_BYTES if size < 5_000 else (65_536 - size) // 2 - 1_000)

@@ -24,7 +24,7 @@ class TaskEnv(ToolUseEnv):
         self._tools = {{"price": {{"description": {description}, "parameters": {parameters}}}}}
         {reset}
         return {first}, {{}}
-    def tool_price(self, item):
+    def tool_price(self, {signature}):
         {tool}
         return {{"price": self._state[item]}}
     def solution(self):
@@ -38,6 +38,7 @@ TASK_PARTS = {
     "parameters": "{'type': 'object', 'properties': {'item': {'type': 'string'}}}",
     "reset": "pass",
     "first": "'What do two pens and a cup cost, in cents?'",
+    "signature": "item",
     "tool": "pass",
     "answer": "self._expected_answer",
 }
@@ -63,6 +64,22 @@ TASKS = {
     ),
     "a tool hangs on what it was not made for": (
         {"tool": "\n        while item not in self._state: pass"}, "limits"
+    ),
+    "a tool counts as far as it is told": (
+        {
+            "parameters": "{'properties': {'item': {}, 'n': {'type': 'integer'}}}",
+            "tool": "[None for _ in range(n)]",
+            "signature": "item, n=1",
+        },
+        "limits",
+    ),
+    "a tool makes as much as it is told": (
+        {
+            "parameters": "{'properties': {'item': {}, 'n': {'type': 'integer'}}}",
+            "tool": "'.' * n * 1000",
+            "signature": "item, n=1",
+        },
+        None,
     ),
     "a tool leaves the process": ({"tool": "if item not in self._state: exit()"}, "robustness"),
     "solution is wrong": ({"answer": "self._state['pen']"}, "solution"),
@@ -118,7 +135,14 @@ SEVERAL = {
     "nothing to do at first": ({"criterion": "state.get(lamp, level) == level"}, "trivial"),
     "any call will do": ({"criterion": "bool(state)"}, "trivial"),
     "the criterion raises later": (
-        {"criterion": "state.get(lamp) == level and state['gone']"}, "robustness"
+        {"criterion": "state.get(lamp) == level and state['gone']"}, "solution"
+    ),
+    "the criterion cannot compare every level": (
+        {"criterion": "state.get(lamp, 0) / 1 == level"}, None
+    ),
+    "the criterion counts up to what was set": (
+        {"criterion": "all(i < n for n in state.values() for i in range(n)) and lamp in state"},
+        "limits",
     ),
     "the requests tell the calls": ({"returned": "return self.solution(), {}"}, "leak"),
 }
@@ -194,6 +218,7 @@ def test_reasons_name_the_cause(verdicts):
     assert "arbitrary calls" in reasons["own", "calls are free"]
     assert "a tool's description" in reasons["task", "the tool tells"]
     assert "calling every tool" in reasons["requests", "any call will do"]
+    assert "bound their work" in reasons["task", "a tool counts as far as it is told"]
 
 
 def test_a_program_without_tools_is_not_tried_with_calls(pool, program):
@@ -217,7 +242,115 @@ def test_probes_are_made_of_any_schema(properties):
     assert len(tool_probes.call_episode(tools, 20)) == 20
 
 
-def test_a_description_tells_and_a_choice_does_not():
-    kinds = {"kind": {"type": "string", "enum": ["red", "blue"], "description": "its colour"}}
-    tools = json.dumps([schema(description="of a lamp", parameters={"properties": kinds})])
-    assert tool_probes.texts(tools) == ["of a lamp", "its colour"]
+def test_schemas_tell_all_but_names_of_tools_and_choices_of_several():
+    parts = {
+        "kind": {"enum": ["red", "blue"], "description": "its colour"},
+        "sort": {"enum": ["plain"], "enum_of": {"enum": {"a": 1}}},
+    }
+    tools = json.dumps([schema(description="of a lamp", parameters={"properties": parts})])
+    assert tool_probes.texts(tools) == [
+        "description", "of a lamp", "parameters", "properties",
+        "kind", "enum", "description", "its colour",
+        "sort", "enum", "plain", "enum_of", "enum", "a", "1",
+    ]  # fmt: skip
+    assert tool_probes.texts("") == []
+
+
+def test_tools_are_swept_in_replies_of_bounded_size_and_the_end_is_an_answer():
+    choices = {"a": {"enum": list(range(9))}, "b": {"type": "boolean"}, "c": {"type": "string"}}
+    tools = (schema(parameters={"properties": choices}), schema("g"))
+    *calls, done = tool_probes.policies(tools, 6)["sweep"][:3]
+    assert [reply.count("<tool_call>") for reply in calls] == [16, 3]
+    assert calls[0].count("true") == 8
+    assert calls[1].endswith(done) and done == "<answer>done</answer>"
+    wide = tuple(schema(f"f{n}", parameters={"properties": choices}) for n in range(64))
+    for turns in (1, 2, 12):
+        swept = tool_probes.policies(wide, turns)["sweep"]
+        assert len(swept) == turns and max(reply.count("<tool_call>") for reply in swept) == 16
+        assert any("<answer>" in reply for reply in swept)
+
+
+PAY = """
+class PayEnv(MultiTurnToolUseEnv):
+    def reset(self, seed=None):
+        rng = random.Random(seed)
+        self.begin()
+        names = ["ada", "bob", "eve", "kim", "lea"]
+        self.wanted = rng.sample(names, 2)
+        {choices}
+        self._tools = {{"pay": {{"parameters": {{"properties": {{"who": {{"enum": names}}}}}}}}}}
+        self._user_messages = [f"Pay {{name}}." for name in self.wanted]
+        self._message_criteria = [lambda state, name=name: {criterion} for name in self.wanted]
+    def tool_pay(self, who):
+        self._state.setdefault("paid", []).append(who)
+        return "paid"
+    def solution(self):
+        calls = [json.dumps({{"name": "pay", "arguments": {{"who": n}}}}) for n in self.wanted]
+        return "\\n".join(f"<tool_call>{{c}}</tool_call>\\n<answer>done</answer>" for c in calls)
+"""
+
+
+@pytest.mark.parametrize(
+    ("choices", "criterion", "reason"),
+    [
+        ("", "name in state.get('paid', [])", "all its choices wins on 100%"),
+        ("names = [*self.wanted, 'x']", "self.wanted[0] in state.get('paid', [])", "first choices"),
+        ("", "state.get('paid', [])[-1:] == [name]", None),
+    ],
+)
+def test_a_policy_that_only_reads_the_schemas_must_not_win(pool, choices, criterion, reason):
+    (verdict,) = validate(pool, [PAY.format(choices=choices, criterion=criterion)])
+    assert verdict.stage == (reason and "trivial") and (reason or "") in verdict.reason
+
+
+MANY = """
+class ManyEnv(ToolUseEnv):
+    def reset(self, seed=None):
+        self.begin()
+        self._expected_answer = str(random.Random(seed).randint(100, 999)) + " a" * 200
+        numbers = list(range({start}, {start} + 2000))
+        self._tools = {{"look": {{"parameters": {{"properties": {{}}, "numbers": numbers}}}}}}
+        return "Which word?", {{}}
+    def tool_look(self):
+        return self._expected_answer
+    def solution(self):
+        return f"<tool_call>{{CALL}}</tool_call>\\n<answer>{{self._expected_answer}}</answer>"
+CALL = '{{"name": "look", "arguments": {{}}}}'
+"""
+
+
+@pytest.mark.parametrize("start", ["1000", "seed * 2000"])
+def test_a_schema_of_many_parts_is_looked_through_as_one_text(pool, monkeypatch, start):
+    flattened = []
+    flat = probes._flat
+    monkeypatch.setattr(probes, "_flat", lambda *args: flattened.append(args) or flat(*args))
+    (verdict,) = validate(pool, [MANY.format(start=start)])
+    assert verdict.accepted, verdict.reason
+    assert len(flattened) == 2 * 3 * 8  # of each seed, three texts and the answer with each
+    assert sum(len(text) for text, _ in flattened) < 8 * 30_000
+
+
+def test_what_the_schemas_of_all_seeds_say_tells_nothing(pool):
+    """The choices stand in the description, whatever the answer is."""
+    words = {"description": "'one of amber, green, black, white, brown'"}
+    answer = "self._expected_answer = rng.choice(['amber', 'green', 'black', 'white', 'brown'])"
+    (verdict,) = validate(pool, [TASK.format(**TASK_PARTS | words | {"reset": answer})])
+    assert verdict.accepted, verdict.reason
+
+
+@pytest.mark.parametrize("more", ["self._expected_answer: {}", "'a': {'enum': [answer]}"])
+def test_a_name_of_an_argument_and_the_only_choice_tell(pool, more):
+    late = "answer = self._expected_answer; self._tools['price']['parameters'] = "
+    late += f"{{'properties': {{'item': {{}}, {more}}}}}"
+    parts = TASK_PARTS | {"reset": late, "signature": "item, **more"}
+    (verdict,) = validate(pool, [TASK.format(**parts)])
+    assert verdict.stage == "leak" and "a tool's description" in verdict.reason
+
+
+def test_a_program_whose_texts_no_frame_holds_stops_no_other(pool):
+    """A policy repeats a name of 54 kB, in JSON, in 60 turns of each seed."""
+    late = "self._tools['price']['parameters']['properties']['\\x1f' * 9_000] = {}"
+    wide = TASK.format(**TASK_PARTS | {"reset": late, "signature": "item, **more"})
+    verdict, other = validate(pool, [wide, TASK.format(**TASK_PARTS)], max_turns=60)
+    assert verdict.stage == "limits" and "too long to play" in verdict.reason
+    assert other.accepted

@@ -14,6 +14,7 @@ from spade_jax.text import (
     last_boxed,
     parse_design,
 )
+from spade_jax.text.actions import MOST_ACTION
 
 CODE = "class AEnv:\n    pass\n"
 
@@ -93,6 +94,12 @@ def test_tool_use_gets_the_reply_whole():
     reply = r'I look. <tool_call>{"name": "f", "arguments": {"a": "\boxed{1}"}}</tool_call>'
     assert canonical_action(reply, tool_use=True) == reply
     assert canonical_action(f"<think>\n\n</think>\n\n{reply}", tool_use=True) == reply
+
+
+def test_an_endless_reply_is_cut():
+    assert canonical_action("x" * (17 << 20)) == "x" * MOST_ACTION
+    assert canonical_action(r"\boxed{" + "1" * MOST_ACTION + "}") == r"\boxed{" + "1" * 99_993
+    assert canonical_action("y" * MOST_ACTION + r"\boxed{1}") == r"\boxed{1}"
 
 
 @pytest.mark.parametrize(

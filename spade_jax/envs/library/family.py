@@ -21,7 +21,7 @@ VAGUE_HINTS = (
     "Try once, then correct yourself.",
 )
 
-_KNOB = re.compile(r"^(\s*N = )(\d{1,4})(?=\s*$)", re.MULTILINE)
+_KNOB = re.compile(r"^([^\S\n]*N = )(\d{1,4})(?=[^\S\n]*$)", re.MULTILINE)
 
 Turn = tuple[str, str]  # (observation, the action taken on it)
 
