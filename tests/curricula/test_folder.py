@@ -55,11 +55,11 @@ def test_a_folder_or_a_file_that_cannot_be_read_is_named(tmp_path):
         ('{"levels": "many"}', r"\$.levels"),
         ('{"stage": {}}', r"\$.stage"),
         ('{"x": ' + "[" * 100_000, "recursion"),
-        ("\ud800", "expected a JSON object"),
+        ("\ud800", ""),
     ],
 )
 def test_a_record_of_other_types_is_named(tmp_path, record, fault):
     (tmp_path / "a.py").write_text(CONTRACT)
     (tmp_path / "a.json").write_bytes(record.encode("utf-8", "surrogatepass"))
-    with pytest.raises(FolderError, match=f"a.json: .*{fault}"):
+    with pytest.raises(FolderError, match=f"expected a JSON object in a.json.*{fault}"):
         read_folder(tmp_path)

@@ -5,7 +5,8 @@ import pytest
 from spade_jax.rollout import Task, play
 from spade_jax.text import ChatML, Message, Qwen3Chat
 from spade_jax.warm_start.example import Example, to_rows
-from tests.rollout.test_rewritten import SETTINGS, SYSTEM, THOUGHT, Game, ScriptedEngine
+from tests.rollout.scripted import ScriptedEngine, in_turn
+from tests.rollout.test_rewritten import SETTINGS, SYSTEM, THOUGHT, Game
 
 PLAIN = ["a", "b", "c"]
 THOUGHTFUL = [THOUGHT + r"\boxed{50}", r"\boxed{75}", THOUGHT + r"\boxed{87}"]
@@ -13,7 +14,7 @@ THOUGHTFUL = [THOUGHT + r"\boxed{50}", r"\boxed{75}", THOUGHT + r"\boxed{87}"]
 
 def played(chat, replies):
     """The rows of an episode in which these replies are sampled."""
-    engine = ScriptedEngine([chat.reply(text) for text in replies])
+    engine = ScriptedEngine(in_turn(chat.reply(text) for text in replies))
     (episode,) = play(engine, chat, Game(), [Task(len(replies), 0, 0, SETTINGS, system=SYSTEM)])
     return episode.trajectories
 
