@@ -122,6 +122,8 @@ class ToolUseEnv:
             output, returncode = self._call_tool(name, arguments), 0
         except _WrongCall as error:
             output, returncode = f"{ERROR} {error}", 1
+        if len(output) > MOST_BYTES:  # or the history of a session fills its neighbours' memory
+            output = _clipped(output, MOST_BYTES)
         self._call_history.append(
             {"name": name, "arguments": arguments, "output": output, "returncode": returncode}
         )
@@ -323,7 +325,7 @@ def _beside(said: str, outputs: list[str]) -> list[str]:
 
 def _clipped(text: str, room: int) -> str:
     """At most `room` bytes and a few; lone surrogates, which no frame can carry, are replaced."""
-    data = text.encode("utf-8", "replace")
+    data = text[: room + 1].encode("utf-8", "replace")
     if len(data) <= room:
         return data.decode()
     return data[: max(0, room - len(_CUT))].decode("utf-8", "ignore") + _CUT

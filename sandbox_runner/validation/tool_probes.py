@@ -17,7 +17,8 @@ _UNCLOSED = '<tool_call>{"name": "no_such_tool"'
 _EMPTY = "<answer></answer>"
 _APPLE, _DONE = "<answer>apple</answer>", "<answer>done</answer>"
 _LONG = "a long text " * 4_200  # 50 kB, all texts of one reply together
-_EXTREMES = (10**12, 10**7, 10**400, -1)  # no loop counts that far; no list; no float holds it
+_EXTREMES = (10**12, 10**400, -1)  # no loop counts so far, no float is so large
+_LARGE = 10**7  # a loop or a list once, but not in every call of a reply
 _STRANGE = "\u039c \u6771\u4eac e\u0301 \u202e \x00 \ud800 </tool_call> \\"  # JSON can spell it
 _MOST_ARGUMENTS = 16
 _REQUESTS = 5  # that a program has at most
@@ -43,6 +44,7 @@ def calls(schemas: Schemas) -> list[str]:
         _all(schemas, lambda tool: _no_arguments(tool) | {"no_such_argument": [{}]}),
         _all(schemas, _long_texts(schemas[:MOST_CALLS])),
         *(_all(schemas, _with_numbers(number)) for number in _EXTREMES),
+        _all(schemas * MOST_CALLS, _with_numbers(_LARGE)),
     ]
     return list(dict.fromkeys(found))
 
@@ -105,7 +107,7 @@ def texts(tools: str) -> list[str]:
 
 
 def _all(schemas: Schemas, arguments: Callable[[dict], dict[str, Any]]) -> str:
-    """One reply that calls every tool."""
+    """One reply that calls every tool, as far as calls are made."""
     functions = [schema["function"] for schema in schemas[:MOST_CALLS]]
     return "\n".join(_call(tool, arguments(tool)) for tool in functions)
 

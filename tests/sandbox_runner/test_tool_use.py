@@ -396,3 +396,11 @@ def test_results_leave_room_for_the_next_request(size):
     assert observation == "\n".join([*results, request])
     kept = sum(len(text) for text in results)
     assert kept >= (MOST_BYTES if size < 5_000 else (65_536 - size) // 2 - 1_000)
+
+
+def test_the_history_keeps_no_more_of_a_result_than_is_told():
+    env = LoudEnv()
+    env.reset()
+    env.step(call("shout", '{"n": 99999}') * 2)
+    assert all(len(entry["output"].encode()) <= MOST_BYTES for entry in env._call_history)
+    assert env.execute_tool("shout", {"n": 9})["output"] == "é" * 9

@@ -81,6 +81,14 @@ TASKS = {
         },
         None,
     ),
+    "a tool makes too much with every call": (
+        {
+            "parameters": "{'properties': {'item': {}, 'n': {'type': 'integer'}}}",
+            "tool": "if n < 10**8: [any([False] * n) for _ in range(3)]",
+            "signature": "item, n=1",
+        },
+        "limits",
+    ),
     "a tool leaves the process": ({"tool": "if item not in self._state: exit()"}, "robustness"),
     "solution is wrong": ({"answer": "self._state['pen']"}, "solution"),
     "no call works": ({"tool": "item = self.items[item]"}, "solution"),
