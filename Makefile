@@ -16,7 +16,7 @@ study: $(STAMP)
 	$(RUN) -m spade_jax.study --workdir=runs/study $(ARGS)
 
 test: lint
-	$(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(RUN) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 soak: $(STAMP)
 	$(RUN) -m pytest -q -m soak $(ARGS)

@@ -37,6 +37,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
         "curriculum.num_envs": 6,
         "curriculum.max_attempts": 2,
         "designer.max_new_tokens": 96,
+        "designer.replay_seeds": 4,
         "designer.self_judge_tokens": 16,
         "hints.source": "inline",  # this model learns to write no other hints
         "hints.max_new_tokens": 32,

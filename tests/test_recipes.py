@@ -24,6 +24,10 @@ PUBLISHED = sorted(
         for path in CONFIGS.glob(pattern)
     }
 )
+SAME = {  # as others but for the model, which tiny size takes away, or the name
+    "configs/games_qwen3_4b.py", "configs/games_qwen3_8b.py",
+    "configs/tool_use_qwen3_30b_a3b.py", "configs/ablations/fixed_pool.py",
+}  # fmt: skip
 LAPTOP = ["configs/base.py", "configs/smollm2_135m.py", "configs/tiny.py",
           "configs/tiny_tool_use.py"]  # fmt: skip
 GAMES = "configs/games_qwen3_30b_a3b.py"
@@ -76,12 +80,10 @@ def test_an_ablation_changes_what_its_name_says_and_no_more(name, changed):
     assert {key for key in full if full[key] != ablated[key]} == changed
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def iterations(folder, recipes):
     """recipe -> what one iteration of it gave."""
-    folder = tmp_path_factory.mktemp("recipes")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.recipes_worker", str(folder), *PUBLISHED],
+        [sys.executable, "-m", "tests.recipes_worker", str(folder), *recipes],
         capture_output=True, text=True, timeout=1800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -89,9 +91,18 @@ def found(tmp_path_factory):
     return {line["recipe"]: line for line in map(json.loads, lines)}
 
 
-@pytest.mark.parametrize("recipe", PUBLISHED)
-def test_an_iteration_plays_and_trains(found, recipe):
-    config, metrics = load(recipe, "tiny"), found[recipe]["metrics"]
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    return iterations(tmp_path_factory.mktemp("recipes"), [r for r in PUBLISHED if r not in SAME])
+
+
+@pytest.fixture(scope="module")
+def found_of_the_same(tmp_path_factory):
+    return iterations(tmp_path_factory.mktemp("same"), sorted(SAME))
+
+
+def assert_plays_and_trains(recipe, metrics):
+    config = load(recipe, "tiny")
     designs = config.curriculum.source == "designer"
     envs, plays = config.curriculum.num_envs, config.agent.plays_per_env
     hinted = config.agent.hint_plays_per_env if config.curriculum.source != "adaptive" else 0
@@ -100,6 +111,17 @@ def test_an_iteration_plays_and_trains(found, recipe):
     assert ("designer/regret" in metrics) == bool(hinted)
     assert ("designer/designs" in metrics) == designs
     assert ("designer/grad_norm" in metrics) == (designs and config.designer.train)
+
+
+@pytest.mark.parametrize("recipe", [recipe for recipe in PUBLISHED if recipe not in SAME])
+def test_an_iteration_plays_and_trains(found, recipe):
+    assert_plays_and_trains(recipe, found[recipe]["metrics"])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("recipe", sorted(SAME))
+def test_an_iteration_of_the_same_does_too(found_of_the_same, recipe):
+    assert_plays_and_trains(recipe, found_of_the_same[recipe]["metrics"])
 
 
 def asked(found, name):
@@ -161,9 +183,8 @@ def test_tool_use_is_audited_by_the_model_itself(found):
 
 
 def test_pools_are_walked_and_levels_are_chosen(found):
-    for name in ("fixed_pool_qwen3_30b_a3b", "ablations/fixed_pool"):
-        metrics = found[f"configs/{name}.py"]["metrics"]
-        assert (metrics["pool/size"], metrics["pool/left"]) == (32, 26)
+    metrics = found["configs/fixed_pool_qwen3_30b_a3b.py"]["metrics"]
+    assert (metrics["pool/size"], metrics["pool/left"]) == (32, 26)
     window = found["configs/fixed_pool_sliding_window.py"]["metrics"]
     potential = found["configs/fixed_pool_learning_potential.py"]["metrics"]
     assert window["adaptive/top_level"] == 0 < potential["adaptive/top_level"]

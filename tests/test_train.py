@@ -241,6 +241,7 @@ def test_all_options_of_the_designer_together_survive_a_stop(finished, tmp_path)
     assert trained and all(0 <= row.get("agent/well_formed_fraction", 0) <= 1 for row in rows)
 
 
+@pytest.mark.soak
 def test_a_fixed_pool_with_a_frozen_designer_is_written_once(finished, tmp_path):
     whole, _, shared = finished
     workdir = tmp_path / "fixed"
