@@ -19,5 +19,6 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list) -> None:
-    """The longest file first: with `make test`, one worker has it and the other one the rest."""
-    items.sort(key=lambda item: item.path.name != "test_train.py")
+    """The longest files first: with `make test`, a worker each has them, and another one the rest."""
+    longest = ("test_train.py", "test_recipes.py")
+    items.sort(key=lambda item: item.path.name not in longest)
