@@ -19,6 +19,6 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list) -> None:
-    """The longest files first: with `make test`, a worker each has them, and another one the rest."""
+    """The longest files first: with `make test` a worker each has them, a third one the rest."""
     longest = ("test_train.py", "test_recipes.py")
     items.sort(key=lambda item: item.path.name not in longest)
