@@ -28,7 +28,7 @@ def cell(family: str | None, knob: int | None, length: int) -> Cell:
 def novelty(environment: Environment, records: Sequence[Record], recent: int) -> float:
     """1 minus the share of the skill's newest `recent` records that lie in the design's cell, in
     [0, 1]; 1 without records."""
-    newest = [record for record in records if record.skill == environment.skill][-recent:]
+    newest = _newest(environment.skill, records, recent)
     if not newest:
         return 1.0
     own = cell(environment.family, environment.knob, len(environment.source))
@@ -41,7 +41,7 @@ def repeat_share(environment: Environment, records: Sequence[Record], recent: in
     A designer that has found one environment that pays would write it for ever; a reward that
     falls with this share keeps families and difficulties spread.
     """
-    newest = [record for record in records if record.skill == environment.skill][-recent:]
+    newest = _newest(environment.skill, records, recent)
     if not newest or environment.knob is None:
         return 0.0
     same = [
@@ -62,6 +62,10 @@ def coverage(records: Sequence[Record]) -> dict[str, float]:
     axes = zip(Cell._fields, zip(*cells, strict=True), strict=True)
     found = {f"{axis}_entropy": entropy(values) for axis, values in axes}
     return {**found, "cell_entropy": entropy(cells)}
+
+
+def _newest(skill: str, records: Sequence[Record], recent: int) -> list[Record]:
+    return [record for record in records if record.skill == skill][-recent:]
 
 
 def _cell_of(record: Record) -> Cell:
