@@ -109,7 +109,7 @@ def execute(plan: Plan, folder: pathlib.Path, limits: Limits) -> int:
 
 def main(argv: list[str]) -> int:
     if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --set=KEY=VALUE")
+        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --set=KEY=VALUE", 2)
     try:
         sweep, changes = chosen_sweep()
         chosen = units(sweep, WORKDIR.value, changes)

@@ -59,9 +59,11 @@ USER_ERRORS = tuple(EXIT_CODES)  # said in one line
 
 def main(argv: list[str]) -> int:
     if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE")
+        raise app.UsageError(
+            f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE", USAGE
+        )
     if WORKDIR.value is None and MODE.value != EXPLAIN:
-        raise app.UsageError("--workdir is missing: the folder that the run writes to")
+        raise app.UsageError("--workdir is missing: the folder that the run writes to", USAGE)
     logging.set_verbosity(logging.WARNING)  # the checkpoint library narrates at INFO
     try:
         if "://" in (WORKDIR.value or ""):  # would be made here, as a folder of that name

@@ -308,3 +308,12 @@ def test_a_missing_config_file_is_named(tmp_path):
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode != 0 and "none.py" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments,said", [([], "--workdir is missing"), (["--workdir=x", "y"], "unexpected arguments")]
+)
+def test_a_wrong_command_is_not_tried_again(arguments, said):
+    command = [sys.executable, "-m", "spade_jax.main", "--config=configs/tiny.py", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2 and said in done.stdout + done.stderr

@@ -25,7 +25,9 @@ PROGRAM = flags.DEFINE_multi_enum("program", list(PROGRAMS), list(PROGRAMS), "Wh
 
 def main(argv: list[str]) -> int:
     if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE")
+        raise app.UsageError(
+            f"unexpected arguments {argv[1:]}; settings are --config.KEY=VALUE", 2
+        )
     try:
         return _run()
     except (AotError, *main_lib.USER_ERRORS) as error:
